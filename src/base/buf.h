@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A growing byte buffer. Appending past `bytes_max` (0 = no bound) or past memory sets `failed` and
+ * drops the bytes: a run of appends is checked once, at its end, with buf_status. Owned by one thread.
+ */
+#ifndef SLUICE_BASE_BUF_H
+#define SLUICE_BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/status.h"
+
+struct buf {
+    uint8_t *data;
+    size_t length, capacity;
+    size_t bytes_max;
+    bool failed;
+};
+
+void buf_init(struct buf *buf, size_t bytes_max);
+void buf_deinit(struct buf *buf); /* accepts a zeroed buffer */
+void buf_clear(struct buf *buf);  /* keeps the memory, clears `failed` */
+
+/* Room for `bytes` more behind `length`; false (and `failed`) if there is none. */
+bool buf_reserve(struct buf *buf, size_t bytes);
+
+/* Grows `length` by `bytes` and returns the place, uninitialised; NULL if there is no room. */
+uint8_t *buf_extend(struct buf *buf, size_t bytes);
+
+/* Cuts back to `length`. */
+void buf_truncate(struct buf *buf, size_t length);
+
+/* Takes the bytes out: the caller owns them (mem_free); the buffer is empty. */
+uint8_t *buf_take(struct buf *buf, size_t *out_length);
+
+void buf_put_text(struct buf *buf, const char *text);
+void buf_format(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buf_pad(struct buf *buf, size_t alignment); /* zeros up to a multiple of `alignment` */
+
+/* STATUS_OK, or NO_MEMORY / LIMIT with "<what>: ..." in `err`. */
+enum status buf_status(const struct buf *buf, const char *what, struct error *err) MUST_CHECK;
+
+static inline void buf_put(struct buf *buf, const void *data, size_t bytes)
+{
+    if (__builtin_expect(buf->capacity - buf->length < bytes, 0) && !buf_reserve(buf, bytes))
+        return;
+    if (bytes)
+        memcpy(buf->data + buf->length, data, bytes);
+    buf->length += bytes;
+}
+
+static inline void buf_put_byte(struct buf *buf, uint8_t byte)
+{
+    if (__builtin_expect(buf->capacity == buf->length, 0) && !buf_reserve(buf, 1))
+        return;
+    buf->data[buf->length++] = byte;
+}
+
+void buf_put_le16(struct buf *buf, uint16_t value);
+void buf_put_le32(struct buf *buf, uint32_t value);
+void buf_put_le64(struct buf *buf, uint64_t value);
+void buf_put_varint(struct buf *buf, uint64_t value);  /* LEB128 */
+void buf_put_zigzag(struct buf *buf, int64_t value);   /* zigzag, then LEB128 */
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Text helpers.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+
+size_t utf8_sequence(const uint8_t *text, size_t bytes)
+{
+    if (bytes == 0)
+        return 0;
+    uint8_t first = text[0];
+    if (first < 0x80)
+        return 1;
+    if (first < 0xc2)
+        return 0;
+    if (first < 0xe0)
+        return bytes >= 2 && (text[1] & 0xc0) == 0x80 ? 2 : 0;
+    if (first < 0xf0) {
+        if (bytes < 3 || (text[1] & 0xc0) != 0x80 || (text[2] & 0xc0) != 0x80)
+            return 0;
+        if ((first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] >= 0xa0))
+            return 0;
+        return 3;
+    }
+    if (first > 0xf4 || bytes < 4 || (text[1] & 0xc0) != 0x80 || (text[2] & 0xc0) != 0x80 ||
+        (text[3] & 0xc0) != 0x80)
+        return 0;
+    if ((first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] >= 0x90))
+        return 0;
+    return 4;
+}
+
+bool utf8_is_valid(const void *text, size_t bytes)
+{
+    const uint8_t *at = text;
+    while (bytes > 0) {
+        while (bytes >= 8 && !(get_le64(at) & 0x8080808080808080u)) {
+            at += 8;
+            bytes -= 8;
+        }
+        if (bytes == 0)
+            break;
+        size_t step = utf8_sequence(at, bytes);
+        if (!step)
+            return false;
+        at += step;
+        bytes -= step;
+    }
+    return true;
+}
+
+void hex_encode(char *out, const void *data, size_t bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *in = data;
+    for (size_t i = 0; i < bytes; i++) {
+        out[2 * i] = digits[in[i] >> 4];
+        out[2 * i + 1] = digits[in[i] & 15];
+    }
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+bool hex_decode(void *out, size_t bytes, const char *text, size_t text_length)
+{
+    uint8_t *to = out;
+    if (text_length != 2 * bytes)
+        return false;
+    for (size_t i = 0; i < bytes; i++) {
+        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        to[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+bool parse_u64(const char *text, size_t length, uint64_t *out_value)
+{
+    uint64_t value = 0;
+    if (length == 0)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
+            return false;
+    }
+    *out_value = value;
+    return true;
+}
+
+bool parse_i64(const char *text, size_t length, int64_t *out_value)
+{
+    bool is_negative = length > 0 && text[0] == '-';
+    uint64_t value;
+    if (!parse_u64(text + is_negative, length - is_negative, &value))
+        return false;
+    if (is_negative) {
+        if (value > (uint64_t)INT64_MAX + 1)
+            return false;
+        *out_value = (int64_t)(0 - value);
+    } else {
+        if (value > INT64_MAX)
+            return false;
+        *out_value = (int64_t)value;
+    }
+    return true;
+}
+
+struct unit {
+    const char *name;
+    double factor;
+};
+
+static bool parse_with_unit(const char *text, size_t length, const struct unit *units,
+                            size_t unit_count, uint64_t *out_value)
+{
+    char copy[48];
+    if (length == 0 || length >= sizeof copy || text[0] == '-' || text[0] == '+')
+        return false;
+    size_t digits = 0;
+    while (digits < length && ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '.'))
+        digits++;
+    if (digits == 0)
+        return false;
+    memcpy(copy, text, digits);
+    copy[digits] = '\0';
+    char *end;
+    double number = strtod(copy, &end);
+    if (*end != '\0')
+        return false;
+    while (digits < length && text[digits] == ' ')
+        digits++;
+    for (size_t i = 0; i < unit_count; i++) {
+        if (strlen(units[i].name) == length - digits &&
+            memcmp(units[i].name, text + digits, length - digits) == 0) {
+            number = number * units[i].factor + 0.5;
+            if (!(number < 1.8e19))
+                return false;
+            *out_value = (uint64_t)number;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool parse_bytes(const char *text, size_t length, uint64_t *out_bytes)
+{
+    static const struct unit units[] = {
+        {"", 1},           {"B", 1},          {"KB", 1e3},          {"MB", 1e6},
+        {"GB", 1e9},       {"TB", 1e12},      {"KiB", 1024},        {"MiB", 1048576},
+        {"GiB", 1073741824}, {"TiB", 1099511627776.0},
+    };
+    return parse_u64(text, length, out_bytes) ||
+           parse_with_unit(text, length, units, COUNT_OF(units), out_bytes);
+}
+
+bool parse_duration_ms(const char *text, size_t length, uint64_t *out_ms)
+{
+    static const struct unit units[] = {
+        {"", 1}, {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"min", 6e4}, {"h", 3.6e6}, {"d", 8.64e7},
+    };
+    return parse_with_unit(text, length, units, COUNT_OF(units), out_ms);
+}
+
+size_t double_to_text(char out[DOUBLE_TEXT_MAX], double value)
+{
+    if (isnan(value))
+        return (size_t)snprintf(out, DOUBLE_TEXT_MAX, "NaN");
+    if (isinf(value))
+        return (size_t)snprintf(out, DOUBLE_TEXT_MAX, value < 0 ? "-Infinity" : "Infinity");
+    if (value == 0)
+        return (size_t)snprintf(out, DOUBLE_TEXT_MAX, signbit(value) ? "-0" : "0");
+    if (value == (double)(int64_t)value && fabs(value) < 1e15)
+        return (size_t)snprintf(out, DOUBLE_TEXT_MAX, "%lld", (long long)value);
+    int length = 0;
+    for (int digits = 15; digits <= 17; digits++) {
+        length = snprintf(out, DOUBLE_TEXT_MAX, "%.*g", digits, value);
+        if (strtod(out, NULL) == value)
+            break;
+    }
+    return (size_t)length;
+}
+
+size_t i64_to_text(char out[I64_TEXT_MAX], int64_t value)
+{
+    char reversed[I64_TEXT_MAX];
+    size_t count = 0, length = 0;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        reversed[count++] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (value < 0)
+        out[length++] = '-';
+    while (count)
+        out[length++] = reversed[--count];
+    return length;
+}
+
+size_t base64_encode(char *out, const void *data, size_t bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *in = data;
+    size_t length = 0;
+    for (; bytes >= 3; bytes -= 3, in += 3) {
+        uint32_t group = (uint32_t)in[0] << 16 | (uint32_t)in[1] << 8 | in[2];
+        out[length++] = digits[group >> 18];
+        out[length++] = digits[group >> 12 & 63];
+        out[length++] = digits[group >> 6 & 63];
+        out[length++] = digits[group & 63];
+    }
+    if (bytes) {
+        uint32_t group = (uint32_t)in[0] << 16 | (bytes == 2 ? (uint32_t)in[1] << 8 : 0);
+        out[length++] = digits[group >> 18];
+        out[length++] = digits[group >> 12 & 63];
+        out[length++] = bytes == 2 ? digits[group >> 6 & 63] : '=';
+        out[length++] = '=';
+    }
+    return length;
+}
+
+unsigned text_distance(const char *a, const char *b, unsigned limit)
+{
+    enum { WORD_MAX = 64 };
+    size_t a_length = strlen(a), b_length = strlen(b);
+    unsigned row[WORD_MAX + 1];
+    if (a_length > WORD_MAX || b_length > WORD_MAX)
+        return limit + 1;
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= a_length; i++) {
+        unsigned diagonal = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= b_length; j++) {
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[b_length] > limit ? limit + 1 : row[b_length];
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What many callers do with files, said once, over any env.
+ */
+#ifndef SLUICE_OS_FILES_H
+#define SLUICE_OS_FILES_H
+
+#include "os/env.h"
+
+enum { PATH_BYTES_MAX = 1024 };
+
+/* "a/b" into `out`; INVALID if it does not fit. */
+enum status path_join(char out[PATH_BYTES_MAX], const char *a, const char *b,
+                      struct error *err) MUST_CHECK;
+
+/* Makes `path` and its missing parents, each synced into its parent directory. */
+enum status files_make_dirs(struct env *env, const char *path, struct error *err) MUST_CHECK;
+
+/* The whole file, at most `bytes_max` (LIMIT), appended to `out`. */
+enum status files_read(struct env *env, const char *path, uint64_t bytes_max, struct buf *out,
+                       struct error *err) MUST_CHECK;
+
+/* Replaces `path` by `data` so that a crash leaves the old or the new: "<path>.tmp" written and
+ * synced, renamed, the directory synced. One writer a path. */
+enum status files_replace(struct env *env, const char *path, const void *data, size_t bytes,
+                          struct error *err) MUST_CHECK;
+
+/* Writes a new file and syncs it, not its directory. EXISTS if it is there. */
+enum status files_create(struct env *env, const char *path, const void *data, size_t bytes,
+                         struct error *err) MUST_CHECK;
+
+/* Removes the name and syncs its directory; a missing file is fine. */
+enum status files_remove(struct env *env, const char *path, struct error *err) MUST_CHECK;
+
+/* The directory part of `path` ("." if none). */
+void path_parent(char out[PATH_BYTES_MAX], const char *path);
+
+/* All names of a directory, sorted; owned by `arena`. */
+enum status files_list(struct env *env, const char *dir, struct arena *arena, char ***out_names,
+                       size_t *out_count, struct error *err) MUST_CHECK;
+
+#endif

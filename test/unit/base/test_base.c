@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../unit.h"
+#include "os/os.h"
+
+static void test_hash_vectors(void **state)
+{
+    (void)state;
+    /* RFC 3720 B.4: 32 bytes of zeros; gzip's "123456789"; XXH64 of the empty string. */
+    uint8_t zeros[32] = {0};
+    assert_int_equal(crc32c(0, zeros, sizeof zeros), 0x8a9136aa);
+    assert_int_equal(crc32_gzip(0, "123456789", 9), 0xcbf43926);
+    assert_true(hash_xxh64("", 0) == 0xef46db3751d8e999u);
+    assert_int_equal(crc32c(crc32c(0, "1234", 4), "56789", 5), crc32c(0, "123456789", 9));
+    struct sha256 sha;
+    uint8_t digest[SHA256_BYTES];
+    char text[65] = "";
+    assert_true(sha256_init(&sha));
+    sha256_update(&sha, "abc", 3);
+    sha256_final(&sha, digest);
+    hex_encode(text, digest, sizeof digest);
+    assert_string_equal(text, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+static void test_hash128_sum_is_a_group(void **state)
+{
+    (void)state;
+    struct hash128 a = hash128("a", 1), b = hash128("b", 1);
+    assert_true(hash128_equal(hash128_subtract(hash128_add(a, b), b), a));
+    struct hash128 max = {UINT64_MAX, UINT64_MAX}, one = {1, 0};
+    assert_true(hash128_equal(hash128_add(max, one), (struct hash128){0, 0}));
+}
+
+static void test_utf8(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_valid;
+    } cases[] = {
+        {"", true},
+        {"plain", true},
+        {"\xc3\xa9", true},
+        {"\xe2\x82\xac and 12345678 \xf0\x9f\x98\x80", true},
+        {"\xc3\x28", false},
+        {"\xc0\x80", false},             /* overlong NUL */
+        {"\xed\xa0\x80", false},         /* surrogate */
+        {"\xf4\x90\x80\x80", false},     /* above U+10FFFF */
+        {"\xe2\x82", false},             /* cut off */
+        {"12345678\xff", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(utf8_is_valid(cases[i].text, strlen(cases[i].text)), cases[i].is_valid);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    int64_t value;
+    uint64_t bytes;
+    char text[DOUBLE_TEXT_MAX];
+    assert_true(parse_i64("-9223372036854775808", 20, &value) && value == INT64_MIN);
+    assert_false(parse_i64("9223372036854775808", 19, &value));
+    assert_false(parse_i64("", 0, &value));
+    assert_false(parse_u64("1x", 2, &bytes));
+    assert_true(parse_bytes("64MiB", 5, &bytes) && bytes == 64u << 20);
+    assert_true(parse_duration_ms("1.5s", 4, &bytes) && bytes == 1500);
+    assert_false(parse_bytes("64 parsecs", 10, &bytes));
+    static const struct {
+        double value;
+        const char *text;
+    } doubles[] = {
+        {0.1, "0.1"}, {-0.0, "-0"},       {1.0, "1"},      {1e300, "1e+300"},
+        {1.0 / 3.0, "0.3333333333333333"}, {123456789012345680.0, "123456789012345680"},
+    };
+    for (size_t i = 0; i < COUNT_OF(doubles); i++) {
+        double_to_text(text, doubles[i].value);
+        assert_true(strtod(text, NULL) == doubles[i].value);
+        if (i < 4)
+            assert_string_equal(text, doubles[i].text);
+    }
+    char digits[I64_TEXT_MAX + 1] = {0};
+    digits[i64_to_text(digits, INT64_MIN)] = '\0';
+    assert_string_equal(digits, "-9223372036854775808");
+}
+
+static void test_base64_and_distance(void **state)
+{
+    (void)state;
+    char out[16] = {0};
+    out[base64_encode(out, "foob", 4)] = '\0';
+    assert_string_equal(out, "Zm9vYg==");
+    assert_int_equal(text_distance("publsh", "publish", 3), 1);
+    assert_int_equal(text_distance("abc", "xyz", 2), 3);
+}
+
+static void test_cursor_never_reads_past_its_end(void **state)
+{
+    (void)state;
+    uint8_t bytes[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
+    struct cursor cursor = cursor_of(bytes, sizeof bytes);
+    assert_true(cursor_get_varint(&cursor) == UINT64_MAX && !cursor.failed);
+    bytes[9] = 2; /* bit 64 */
+    cursor = cursor_of(bytes, sizeof bytes);
+    cursor_get_varint(&cursor);
+    assert_true(cursor.failed);
+    cursor = cursor_of(bytes, 3);
+    assert_int_equal(cursor_get_le32(&cursor), 0);
+    assert_true(cursor.failed);
+}
+
+static void test_buf_reports_its_limit_once(void **state)
+{
+    (void)state;
+    struct error err;
+    struct buf buf;
+    buf_init(&buf, 10);
+    buf_put(&buf, "12345678", 8);
+    buf_put(&buf, "9012", 4);
+    assert_int_equal(buf.length, 8);
+    assert_status(STATUS_LIMIT, buf_status(&buf, "test", &err));
+    buf_deinit(&buf);
+    buf_init(&buf, 0);
+    alloc_fail_after(0);
+    buf_put_byte(&buf, 1);
+    assert_status(STATUS_NO_MEMORY, buf_status(&buf, "test", &err));
+    buf_deinit(&buf);
+}
+
+static void test_arena_bound(void **state)
+{
+    (void)state;
+    struct arena arena;
+    arena_init(&arena, 10000);
+    assert_non_null(arena_alloc(&arena, 100));
+    assert_null(arena_alloc(&arena, 100000));
+    assert_null(arena_alloc(&arena, SIZE_MAX - 3));
+    assert_string_equal(arena_format(&arena, "%d-%s", 7, "x"), "7-x");
+    arena_clear(&arena);
+    assert_non_null(arena_alloc(&arena, 4000));
+    arena_deinit(&arena);
+}
+
+static void test_error_messages_keep_their_beginning(void **state)
+{
+    (void)state;
+    struct error err;
+    char longer[600];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    error_set(&err, STATUS_CORRUPT, "%s", longer);
+    assert_int_equal(error_prefix(&err, "segment %d", 7), STATUS_CORRUPT);
+    assert_memory_equal(err.message, "segment 7: xxx", 14);
+}
+
+static void test_files_replace_and_lock(void **state)
+{
+    (void)state;
+    struct error err;
+    struct env *env = env_real();
+    char dir[] = "/tmp/sluice-unit-XXXXXX", path[PATH_BYTES_MAX], deep[PATH_BYTES_MAX];
+    assert_non_null(mkdtemp(dir));
+    assert_ok(path_join(path, dir, "file", &err));
+    assert_ok(path_join(deep, dir, "a/b/c", &err));
+    assert_ok(files_make_dirs(env, deep, &err));
+    assert_ok(files_make_dirs(env, deep, &err));
+    assert_ok(files_replace(env, path, "one", 3, &err));
+    assert_ok(files_replace(env, path, "three", 5, &err));
+    struct buf buf;
+    buf_init(&buf, 0);
+    assert_ok(files_read(env, path, 100, &buf, &err));
+    assert_int_equal(buf.length, 5);
+    assert_status(STATUS_LIMIT, files_read(env, path, 4, &buf, &err));
+    assert_status(STATUS_EXISTS, files_create(env, path, "x", 1, &err));
+    struct env_file *first, *second;
+    assert_ok(env_open(env, path, ENV_READ | ENV_WRITE, &first, &err));
+    assert_ok(env_open(env, path, ENV_READ | ENV_WRITE, &second, &err));
+    assert_ok(env_lock_file(first, &err));
+    assert_status(STATUS_BUSY, env_lock_file(second, &err));
+    env_close(first);
+    env_close(second);
+    assert_ok(files_remove(env, path, &err));
+    assert_ok(files_remove(env, path, &err));
+    buf_deinit(&buf);
+    char command[PATH_BYTES_MAX + 16];
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hash_vectors),
+        cmocka_unit_test(test_hash128_sum_is_a_group),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_base64_and_distance),
+        cmocka_unit_test(test_cursor_never_reads_past_its_end),
+        cmocka_unit_test(test_buf_reports_its_limit_once),
+        cmocka_unit_test(test_arena_bound),
+        cmocka_unit_test(test_error_messages_keep_their_beginning),
+        cmocka_unit_test(test_files_replace_and_lock),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
