@@ -50,6 +50,8 @@ struct env_slice {
     size_t bytes;
 };
 
+enum env_lock_kind { ENV_UNLOCK, ENV_LOCK_SHARED, ENV_LOCK_EXCLUSIVE };
+
 /* Called by dir_list for each name but "." and "..", in no order; false ends the listing. */
 typedef bool (*env_name_fn)(void *context, const char *name);
 
@@ -105,6 +107,12 @@ struct env_ops {
 
     /* Ends the process at once, as after a failed sync (L24). The simulated twin crashes the node. */
     void (*fatal_exit)(struct env *env, int exit_code, const char *why);
+
+    /* Advisory lock on a range of bytes, owned by the handle, seen by other handles and, as fcntl
+     * locks are, by other programs. Replaces what the handle holds there. BUSY, at once, if held
+     * elsewhere. NULL: always granted, for a world in which one handle at a time opens such files. */
+    enum status (*file_range_lock)(struct env_file *file, uint64_t offset, uint64_t bytes,
+                                   enum env_lock_kind kind, struct error *err);
 };
 
 struct env {
@@ -184,6 +192,14 @@ static inline MUST_CHECK enum status env_file_stat(struct env_file *file, struct
 static inline MUST_CHECK enum status env_lock_file(struct env_file *file, struct error *err)
 {
     return file->ops->file_lock(file, err);
+}
+
+static inline MUST_CHECK enum status env_lock_range(struct env_file *file, uint64_t offset,
+                                                    uint64_t bytes, enum env_lock_kind kind,
+                                                    struct error *err)
+{
+    return file->ops->file_range_lock ? file->ops->file_range_lock(file, offset, bytes, kind, err)
+                                      : STATUS_OK;
 }
 
 static inline MUST_CHECK enum status env_path_stat(struct env *env, const char *path,

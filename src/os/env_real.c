@@ -170,6 +170,21 @@ static void fill_stat(const struct stat *from, struct env_stat *to)
     };
 }
 
+enum status os_absolute_path(const char *path, char out[PATH_BYTES_MAX], struct error *err)
+{
+    char directory[PATH_BYTES_MAX];
+    if (path[0] == '/') {
+        if (snprintf(out, PATH_BYTES_MAX, "%s", path) >= PATH_BYTES_MAX)
+            return error_set(err, STATUS_INVALID, "path too long: %.200s", path);
+        return STATUS_OK;
+    }
+    if (!getcwd(directory, sizeof directory))
+        return error_set_errno(err, errno, "working directory");
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    return path_join(out, directory, path, err);
+}
+
 static enum status real_file_stat(struct env_file *base, struct env_stat *out_stat,
                                   struct error *err)
 {
@@ -187,6 +202,29 @@ static enum status real_lock(struct env_file *base, struct error *err)
     if (flock(file->fd, LOCK_EX | LOCK_NB) != 0)
         return error_set_errno(err, errno, "lock %s", file->name);
     return STATUS_OK;
+}
+
+/* Locks of the open file description: unlike classic POSIX locks they belong to the handle, are not
+ * dropped when another handle of this process closes the file, and yet conflict with the classic ones
+ * of other programs. */
+static enum status real_range_lock(struct env_file *base, uint64_t offset, uint64_t bytes,
+                                   enum env_lock_kind kind, struct error *err)
+{
+    static const short types[] = {
+        [ENV_UNLOCK] = F_UNLCK, [ENV_LOCK_SHARED] = F_RDLCK, [ENV_LOCK_EXCLUSIVE] = F_WRLCK};
+    struct real_file *file = real_file(base);
+    struct flock lock = {.l_type = types[kind],
+                         .l_whence = SEEK_SET,
+                         .l_start = (off_t)offset,
+                         .l_len = (off_t)bytes};
+    int result;
+    do
+        result = fcntl(file->fd, F_OFD_SETLK, &lock);
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
+        return STATUS_OK;
+    int code = errno == EACCES ? EAGAIN : errno;
+    return error_set_errno(err, code, "lock %s at %llu", file->name, (unsigned long long)offset);
 }
 
 static enum status real_path_stat(struct env *env, const char *path, struct env_stat *out_stat,
@@ -514,6 +552,7 @@ static const struct env_ops real_ops = {
     .thread_start = real_thread_start,
     .thread_join = real_thread_join,
     .fatal_exit = real_fatal_exit,
+    .file_range_lock = real_range_lock,
 };
 
 struct env *env_real(void)

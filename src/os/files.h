@@ -32,6 +32,10 @@ enum status files_create(struct env *env, const char *path, const void *data, si
 /* Removes the name and syncs its directory; a missing file is fine. */
 enum status files_remove(struct env *env, const char *path, struct error *err) MUST_CHECK;
 
+/* The absolute form of a path of the real file system, which need not exist. */
+enum status os_absolute_path(const char *path, char out[PATH_BYTES_MAX],
+                             struct error *err) MUST_CHECK;
+
 /* The directory part of `path` ("." if none). */
 void path_parent(char out[PATH_BYTES_MAX], const char *path);
 

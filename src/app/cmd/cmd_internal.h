@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The commands: one file each. A command gets the words behind its name with the settings' flags
+ * already taken out, and returns the exit code.
+ */
+#ifndef SLUICE_APP_CMD_INTERNAL_H
+#define SLUICE_APP_CMD_INTERNAL_H
+
+#include <stdio.h>
+
+#include "app/server/server.h"
+
+struct invocation {
+    struct env *env;
+    struct settings settings;
+    int argc; /* behind the command's name */
+    char **argv;
+};
+
+struct command {
+    const char *name, *arguments, *help;
+    int (*run)(struct invocation *invocation);
+};
+
+int cmd_serve(struct invocation *invocation);
+int cmd_demo(struct invocation *invocation);
+int cmd_gen(struct invocation *invocation);
+int cmd_status(struct invocation *invocation);
+int cmd_watermark(struct invocation *invocation);
+int cmd_doctor(struct invocation *invocation);
+int cmd_publish(struct invocation *invocation);
+int cmd_tables(struct invocation *invocation);
+int cmd_log(struct invocation *invocation);
+int cmd_config(struct invocation *invocation);
+int cmd_clear_halt(struct invocation *invocation);
+int cmd_version(struct invocation *invocation);
+
+/* Prints "sluice: <message>" to stderr; returns the status' exit code. */
+int cmd_fail(const struct error *err);
+int cmd_usage(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/* Takes `--name` out of the words; true if it was there. */
+bool cmd_take_flag(struct invocation *invocation, const char *name);
+/* Takes `--name VALUE` or `--name=VALUE`; NULL if absent. */
+const char *cmd_take_option(struct invocation *invocation, const char *name);
+/* The same as a number; false (and a message) for anything else. */
+bool cmd_take_number(struct invocation *invocation, const char *name, uint64_t *inout_value);
+/* Complains about words that are left, from index `from`; true if there are none. */
+bool cmd_no_more_words(const struct invocation *invocation, int from);
+
+void cmd_print(struct buf *text); /* to stdout, then frees */
+
+/* Asks the running server; NOT_FOUND when none listens. Appends the body; the code is returned. */
+enum status cmd_ask_server(struct invocation *invocation, const char *method, const char *path,
+                           struct buf *out_body, int *out_code, struct error *err) MUST_CHECK;
+
+/* ---- load generation ---- */
+
+enum gen_profile { GEN_SHOP, GEN_WILD, GEN_LOGS, GEN_METRICS, GEN_PROFILE_COUNT };
+
+struct gen_options {
+    enum gen_profile profile;
+    uint64_t seed, items, request_items;
+    uint64_t connections;
+    uint64_t items_a_second; /* 0: flat out */
+    const char *producer;    /* NULL: none; connection i uses "<producer>-<i>" */
+    const char *commit;      /* NULL: the default */
+    bool with_gzip;
+    const char *address;
+    uint16_t port;
+    bool with_progress;
+    const char *receipts_path; /* NULL: not kept; else one JSON line a request */
+};
+
+struct gen_report {
+    uint64_t requests, items, body_bytes, failed_requests, retries;
+    double seconds;
+    uint64_t p50_us, p90_us, p99_us, max_us;
+};
+
+struct gen_options gen_options_default(void);
+bool gen_profile_parse(const char *text, enum gen_profile *out_profile);
+const char *gen_profile_name(enum gen_profile profile);
+const char *gen_profile_path(enum gen_profile profile); /* "/v1/traces" */
+
+/* The body of request number `index`: the same for the same profile, seed, size and `now_ns`. */
+void gen_body(enum gen_profile profile, uint64_t seed, uint64_t index, uint64_t items,
+              int64_t now_ns, struct buf *out);
+
+/* Sends it all; the first failure that is no refusal ends it. */
+enum status gen_run(struct env *env, const struct gen_options *options,
+                    struct gen_report *out_report, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sluice doctor: checks what a server needs before one is started. Exit code 1 if anything is wrong.
+ */
+#include "app/cmd/cmd_internal.h"
+#include "format/json/json.h"
+
+struct findings {
+    struct json_writer *writer; /* NULL: text */
+    bool is_bad;
+};
+
+static void find(struct findings *findings, bool is_good, const char *what, const char *detail)
+{
+    findings->is_bad |= !is_good;
+    if (!findings->writer) {
+        printf("%-5s %-10s %s\n", is_good ? "ok" : "BAD", what, detail);
+        return;
+    }
+    json_write_object_begin(findings->writer);
+    json_write_key(findings->writer, "check");
+    json_write_text(findings->writer, what);
+    json_write_key(findings->writer, "is_good");
+    json_write_bool(findings->writer, is_good);
+    json_write_key(findings->writer, "detail");
+    json_write_text(findings->writer, detail);
+    json_write_object_end(findings->writer);
+}
+
+static void check_directory(struct invocation *invocation, struct findings *findings)
+{
+    const char *dir = invocation->settings.data_dir;
+    char path[PATH_BYTES_MAX], detail[600];
+    struct error err;
+    struct env_volume volume;
+    enum status status = files_make_dirs(invocation->env, dir, &err);
+    if (status == STATUS_OK)
+        status = path_join(path, dir, "doctor.tmp", &err);
+    if (status == STATUS_OK)
+        status = files_replace(invocation->env, path, "x", 1, &err);
+    if (status == STATUS_OK)
+        status = files_remove(invocation->env, path, &err);
+    find(findings, status == STATUS_OK, "data dir", status == STATUS_OK ? dir : err.message);
+    if (status != STATUS_OK || env_volume_stat(invocation->env, dir, &volume, &err) != STATUS_OK)
+        return;
+    snprintf(detail, sizeof detail, "%llu of %llu MiB free",
+             (unsigned long long)(volume.bytes_free >> 20),
+             (unsigned long long)(volume.bytes_total >> 20));
+    find(findings, volume.bytes_free > volume.bytes_total / 20, "volume", detail);
+}
+
+/* What one synced write costs here decides what an acknowledgement costs. */
+static void measure_sync(struct invocation *invocation, struct findings *findings)
+{
+    enum { WRITES = 20, BYTES = 4096 };
+    static const uint8_t zeros[BYTES];
+    char path[PATH_BYTES_MAX], detail[160];
+    struct env_file *file = NULL;
+    struct error err;
+    int64_t best_ns = INT64_MAX;
+    enum status status = path_join(path, invocation->settings.data_dir, "doctor.tmp", &err);
+    if (status == STATUS_OK)
+        status = env_open(invocation->env, path, ENV_WRITE | ENV_CREATE | ENV_TRUNCATE, &file, &err);
+    if (status == STATUS_OK)
+        status = env_allocate(file, (uint64_t)WRITES * BYTES, &err);
+    for (int i = 0; i < WRITES && status == STATUS_OK; i++) {
+        int64_t began_ns = env_mono_ns(invocation->env);
+        status = env_write(file, (uint64_t)i * BYTES, zeros, BYTES, &err);
+        if (status == STATUS_OK)
+            status = env_sync(file, &err);
+        int64_t elapsed_ns = env_mono_ns(invocation->env) - began_ns;
+        best_ns = elapsed_ns < best_ns ? elapsed_ns : best_ns;
+    }
+    env_close(file);
+    if (status == STATUS_OK)
+        status = files_remove(invocation->env, path, &err);
+    snprintf(detail, sizeof detail, "a synced write of 4 KiB takes %.3f ms at best",
+             (double)best_ns / 1e6);
+    find(findings, status == STATUS_OK, "sync", status == STATUS_OK ? detail : err.message);
+}
+
+static void check_port(struct invocation *invocation, struct findings *findings, const char *name,
+                       uint64_t port)
+{
+    struct os_socket socket = OS_SOCKET_NONE;
+    struct error err;
+    char detail[200];
+    bool is_taken = port && os_connect(invocation->settings.listen_address, (uint16_t)port, 500,
+                                       &socket, &err) == STATUS_OK;
+    os_close(socket);
+    snprintf(detail, sizeof detail, "%s port %llu %s", invocation->settings.listen_address,
+             (unsigned long long)port, is_taken ? "is taken" : "is free");
+    find(findings, !is_taken, name, detail);
+}
+
+int cmd_doctor(struct invocation *invocation)
+{
+    bool as_json = cmd_take_flag(invocation, "--json");
+    struct buf text = {0};
+    struct json_writer writer;
+    struct findings findings = {.writer = as_json ? &writer : NULL};
+    if (!cmd_no_more_words(invocation, 0))
+        return 2;
+    json_writer_init(&writer, &text);
+    if (as_json)
+        json_write_array_begin(&writer);
+    find(&findings, true, "settings", "loaded and consistent");
+    check_directory(invocation, &findings);
+    measure_sync(invocation, &findings);
+    check_port(invocation, &findings, "otlp port", invocation->settings.otlp_http_port);
+    check_port(invocation, &findings, "api port", invocation->settings.api_port);
+    if (as_json) {
+        json_write_array_end(&writer);
+        buf_put_byte(&text, '\n');
+    }
+    cmd_print(&text);
+    return findings.is_bad;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sluice gen: sends generated telemetry over several connections, paced or flat out, and reports what
+ * the answers took. Each connection is a thread with one blocking client.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "app/cmd/cmd_internal.h"
+#include "format/codec/codec.h"
+
+enum { RETRIES_MAX = 200, SAMPLES_MAX = 4 << 20 };
+
+struct gen_options gen_options_default(void)
+{
+    return (struct gen_options){
+        .profile = GEN_SHOP,
+        .seed = 1,
+        .items = 100000,
+        .request_items = 1000,
+        .connections = 4,
+        .address = "127.0.0.1",
+        .port = 4318,
+    };
+}
+
+struct run {
+    struct env *env;
+    const struct gen_options *options;
+    int64_t start_ns, base_wall_ns;
+    uint64_t request_count;
+    _Atomic uint64_t next_request, requests_done, items, body_bytes, failed, retries;
+    _Atomic bool must_stop;
+    struct env_mutex *lock; /* guards err and receipts */
+    struct error err;
+    FILE *receipts;
+};
+
+struct sender {
+    struct run *run;
+    uint64_t index;
+    struct env_thread *thread;
+    uint32_t *samples_us;
+    size_t sample_count, sample_capacity;
+    uint64_t producer_sequence;
+};
+
+static void note_sample(struct sender *sender, int64_t elapsed_ns)
+{
+    if (sender->sample_count == sender->sample_capacity) {
+        size_t capacity = sender->sample_capacity ? sender->sample_capacity * 2 : 1024;
+        uint32_t *samples = mem_resize(sender->samples_us, capacity * sizeof *samples);
+        if (!samples || capacity > SAMPLES_MAX)
+            return;
+        sender->samples_us = samples;
+        sender->sample_capacity = capacity;
+    }
+    sender->samples_us[sender->sample_count++] = (uint32_t)(elapsed_ns / 1000);
+}
+
+static void fail_run(struct run *run, const struct error *err)
+{
+    env_lock(run->lock);
+    if (!atomic_exchange(&run->must_stop, true))
+        run->err = *err;
+    env_unlock(run->lock);
+    atomic_fetch_add(&run->failed, 1);
+}
+
+static void note_receipts(struct run *run, uint64_t request, uint64_t items,
+                          const struct http_response *response)
+{
+    if (!run->receipts)
+        return;
+    env_lock(run->lock);
+    fprintf(run->receipts, "{\"request\":%llu,\"items\":%llu,\"receipts\":[",
+            (unsigned long long)request, (unsigned long long)items);
+    bool is_first = true;
+    for (size_t i = 0; i < response->header_count; i++) {
+        if (!http_name_is(response->headers[i].name, "sluice-receipt"))
+            continue;
+        fprintf(run->receipts, "%s\"%.*s\"", is_first ? "" : ",",
+                (int)response->headers[i].value.length,
+                (const char *)response->headers[i].value.data);
+        is_first = false;
+    }
+    fputs("]}\n", run->receipts);
+    fflush(run->receipts);
+    env_unlock(run->lock);
+}
+
+static uint64_t retry_after_ms(const struct http_response *response)
+{
+    struct span text = http_response_get(response, "retry-after");
+    uint64_t seconds = 0;
+    if (!text.data || !parse_u64((const char *)text.data, text.length, &seconds) || seconds > 60)
+        return 200;
+    return seconds * 1000;
+}
+
+struct request {
+    struct http_field fields[6];
+    size_t field_count;
+    char producer[WAL_PRODUCER_ID_MAX + 1], sequence[24];
+    struct span body;
+};
+
+static void make_fields(struct sender *sender, struct request *request)
+{
+    const struct gen_options *options = sender->run->options;
+    request->field_count = 0;
+    request->fields[request->field_count++] =
+        (struct http_field){"Content-Type", "application/x-protobuf"};
+    if (options->with_gzip)
+        request->fields[request->field_count++] = (struct http_field){"Content-Encoding", "gzip"};
+    if (options->commit)
+        request->fields[request->field_count++] =
+            (struct http_field){"Sluice-Commit", options->commit};
+    if (!options->producer)
+        return;
+    snprintf(request->producer, sizeof request->producer, "%s-%llu", options->producer,
+             (unsigned long long)sender->index);
+    snprintf(request->sequence, sizeof request->sequence, "%llu",
+             (unsigned long long)++sender->producer_sequence);
+    request->fields[request->field_count++] =
+        (struct http_field){"Sluice-Producer", request->producer};
+    request->fields[request->field_count++] =
+        (struct http_field){"Sluice-Sequence", request->sequence};
+}
+
+/* Sends one request until it is stored. False: the run has failed. */
+static bool send_request(struct sender *sender, struct http_client *client, uint64_t index,
+                         uint64_t items, struct span body)
+{
+    struct run *run = sender->run;
+    struct request request = {.body = body};
+    struct http_response response;
+    struct error err;
+    make_fields(sender, &request);
+    for (int attempt = 0; attempt < RETRIES_MAX && !atomic_load(&run->must_stop); attempt++) {
+        int64_t began_ns = env_mono_ns(run->env);
+        enum status status = http_client_request(client, "POST",
+                                                 gen_profile_path(run->options->profile),
+                                                 request.fields, request.field_count, body,
+                                                 &response, &err);
+        if (status == STATUS_OK && response.code == 200) {
+            note_sample(sender, env_mono_ns(run->env) - began_ns);
+            note_receipts(run, index, items, &response);
+            return true;
+        }
+        if (status == STATUS_OK && response.code != 429 && response.code != 503) {
+            error_set(&err, STATUS_INVALID, "the server answered %d: %.*s", response.code,
+                      (int)size_min(response.body.length, 200), (const char *)response.body.data);
+            fail_run(run, &err);
+            return false;
+        }
+        /* An answer that was lost may be sent again safely only with a producer sequence. */
+        if (status != STATUS_OK && !run->options->producer) {
+            fail_run(run, &err);
+            return false;
+        }
+        atomic_fetch_add(&run->retries, 1);
+        env_sleep_ms(run->env, status == STATUS_OK ? retry_after_ms(&response) : 200);
+    }
+    return false;
+}
+
+static void wait_for_turn(struct run *run, uint64_t index)
+{
+    const struct gen_options *options = run->options;
+    if (!options->items_a_second)
+        return;
+    double due_s = (double)(index * options->request_items) / (double)options->items_a_second;
+    int64_t due_ns = run->start_ns + (int64_t)(due_s * 1e9);
+    int64_t now_ns = env_mono_ns(run->env);
+    if (due_ns > now_ns)
+        env_sleep_ms(run->env, (uint64_t)((due_ns - now_ns) / 1000000));
+}
+
+static void send_all(struct sender *sender, struct http_client *client)
+{
+    struct run *run = sender->run;
+    const struct gen_options *options = run->options;
+    struct buf body = {0}, packed = {0};
+    struct codec_compressor *compressor = NULL;
+    struct error err;
+    if (options->with_gzip &&
+        codec_compressor_create(CODEC_GZIP, 1, &compressor, &err) != STATUS_OK) {
+        fail_run(run, &err);
+        return;
+    }
+    for (;;) {
+        uint64_t index = atomic_fetch_add(&run->next_request, 1);
+        if (index >= run->request_count || atomic_load(&run->must_stop))
+            break;
+        uint64_t items = options->items - index * options->request_items;
+        items = items < options->request_items ? items : options->request_items;
+        buf_clear(&body);
+        buf_clear(&packed);
+        gen_body(options->profile, options->seed, index, items, run->base_wall_ns, &body);
+        struct span bytes = span_of(body.data, body.length);
+        if (compressor && codec_compress(compressor, bytes, &packed, &err) == STATUS_OK)
+            bytes = span_of(packed.data, packed.length);
+        wait_for_turn(run, index);
+        if (!send_request(sender, client, index, items, bytes))
+            break;
+        atomic_fetch_add(&run->requests_done, 1);
+        atomic_fetch_add(&run->items, items);
+        atomic_fetch_add(&run->body_bytes, bytes.length);
+    }
+    codec_compressor_destroy(compressor);
+    buf_deinit(&body);
+    buf_deinit(&packed);
+}
+
+static void sender_main(void *context)
+{
+    struct sender *sender = context;
+    struct run *run = sender->run;
+    struct http_client *client = NULL;
+    struct error err;
+    if (http_client_create(run->options->address, run->options->port, 60000, &client, &err) !=
+        STATUS_OK)
+        fail_run(run, &err);
+    else
+        send_all(sender, client);
+    http_client_destroy(client);
+}
+
+static void show_progress(struct run *run)
+{
+    uint64_t shown = 0;
+    while (shown < run->request_count && !atomic_load(&run->must_stop)) {
+        env_sleep_ms(run->env, 200);
+        shown = atomic_load(&run->requests_done);
+        unsigned width = run->request_count ? (unsigned)(shown * 40 / run->request_count) : 40;
+        fprintf(stderr, "\r[%-40.*s] %llu items", (int)width,
+                "########################################",
+                (unsigned long long)atomic_load(&run->items));
+    }
+    fputc('\n', stderr);
+}
+
+static int compare_samples(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void fill_latencies(struct sender *senders, uint64_t count, struct gen_report *report)
+{
+    size_t total = 0, at = 0;
+    for (uint64_t i = 0; i < count; i++)
+        total += senders[i].sample_count;
+    uint32_t *all = mem_alloc((total + 1) * sizeof *all);
+    for (uint64_t i = 0; i < count; i++) {
+        if (all && senders[i].sample_count)
+            memcpy(all + at, senders[i].samples_us, senders[i].sample_count * sizeof *all);
+        at += senders[i].sample_count;
+    }
+    if (all && total) {
+        qsort(all, total, sizeof *all, compare_samples);
+        report->p50_us = all[total / 2];
+        report->p90_us = all[total * 9 / 10];
+        report->p99_us = all[total * 99 / 100];
+        report->max_us = all[total - 1];
+    }
+    mem_free(all);
+}
+
+enum status gen_run(struct env *env, const struct gen_options *options,
+                    struct gen_report *out_report, struct error *err)
+{
+    struct run run = {.env = env, .options = options};
+    struct sender *senders = mem_alloc_zero((size_t)options->connections, sizeof *senders);
+    uint64_t started = 0;
+    enum status status = STATUS_OK;
+    run.request_count = (options->items + options->request_items - 1) / options->request_items;
+    run.lock = env_mutex_create(env);
+    run.base_wall_ns = env_wall_ns(env);
+    run.start_ns = env_mono_ns(env);
+    if (options->receipts_path && !(run.receipts = fopen(options->receipts_path, "we")))
+        status = error_set(err, STATUS_IO, "open %s", options->receipts_path);
+    if (!senders || !run.lock)
+        status = error_set(err, STATUS_NO_MEMORY, "gen: out of memory");
+    for (; status == STATUS_OK && started < options->connections; started++) {
+        senders[started].run = &run;
+        senders[started].index = started;
+        status = env_thread_start(env, "gen", sender_main, &senders[started],
+                                  &senders[started].thread, err);
+    }
+    if (status == STATUS_OK && options->with_progress)
+        show_progress(&run);
+    for (uint64_t i = 0; i < started; i++)
+        env_thread_join(senders[i].thread);
+    if (status == STATUS_OK && atomic_load(&run.failed)) {
+        *err = run.err;
+        status = err->status;
+    }
+    *out_report = (struct gen_report){
+        .requests = atomic_load(&run.requests_done),
+        .items = atomic_load(&run.items),
+        .body_bytes = atomic_load(&run.body_bytes),
+        .failed_requests = atomic_load(&run.failed),
+        .retries = atomic_load(&run.retries),
+        .seconds = (double)(env_mono_ns(env) - run.start_ns) / 1e9,
+    };
+    if (senders)
+        fill_latencies(senders, started, out_report);
+    for (uint64_t i = 0; i < started; i++)
+        mem_free(senders[i].samples_us);
+    if (run.receipts)
+        fclose(run.receipts);
+    env_mutex_destroy(run.lock);
+    mem_free(senders);
+    return status;
+}
+
+static void print_report(const struct gen_options *options, const struct gen_report *report,
+                         bool as_json)
+{
+    double rate = report->seconds > 0 ? (double)report->items / report->seconds : 0;
+    printf(as_json ? "{\"profile\":\"%s\",\"seed\":%llu,\"requests\":%llu,\"items\":%llu,"
+                     "\"body_bytes\":%llu,\"retries\":%llu,\"seconds\":%.3f,\"items_a_second\":%.0f,"
+                     "\"ack_p50_us\":%llu,\"ack_p90_us\":%llu,\"ack_p99_us\":%llu,"
+                     "\"ack_max_us\":%llu}\n"
+                   : "profile %s, seed %llu: %llu requests, %llu items, %llu bytes, %llu retries\n"
+                     "%.3f s, %.0f items/s; ack p50 %llu us, p90 %llu us, p99 %llu us, max %llu us\n",
+           gen_profile_name(options->profile), (unsigned long long)options->seed,
+           (unsigned long long)report->requests, (unsigned long long)report->items,
+           (unsigned long long)report->body_bytes, (unsigned long long)report->retries,
+           report->seconds, rate, (unsigned long long)report->p50_us,
+           (unsigned long long)report->p90_us, (unsigned long long)report->p99_us,
+           (unsigned long long)report->max_us);
+}
+
+int cmd_gen(struct invocation *invocation)
+{
+    struct error err;
+    struct gen_options options = gen_options_default();
+    struct gen_report report;
+    bool as_json = cmd_take_flag(invocation, "--json");
+    const char *profile = cmd_take_option(invocation, "--profile");
+    options.address = invocation->settings.listen_address;
+    options.port = (uint16_t)invocation->settings.otlp_http_port;
+    options.producer = cmd_take_option(invocation, "--producer");
+    options.commit = cmd_take_option(invocation, "--commit");
+    options.receipts_path = cmd_take_option(invocation, "--receipts");
+    options.with_gzip = cmd_take_flag(invocation, "--gzip");
+    options.with_progress = os_is_terminal(STDERR_FILENO);
+    if (!cmd_take_number(invocation, "--seed", &options.seed) ||
+        !cmd_take_number(invocation, "--items", &options.items) ||
+        !cmd_take_number(invocation, "--request-items", &options.request_items) ||
+        !cmd_take_number(invocation, "--connections", &options.connections) ||
+        !cmd_take_number(invocation, "--rate", &options.items_a_second) ||
+        !cmd_no_more_words(invocation, 0))
+        return 2;
+    if (profile && !gen_profile_parse(profile, &options.profile))
+        return cmd_usage("--profile %s: shop, wild, logs or metrics", profile);
+    if (!options.request_items || !options.connections || options.connections > 1024)
+        return cmd_usage("--request-items is at least 1, --connections 1 to 1024");
+    enum status status = gen_run(invocation->env, &options, &report, &err);
+    if (status != STATUS_OK)
+        return cmd_fail(&err);
+    print_report(&options, &report, as_json);
+    return 0;
+}

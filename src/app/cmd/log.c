@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sluice log ls | cat | repair | fork
+ */
+#include "app/cmd/cmd_internal.h"
+#include "format/json/json.h"
+
+static enum status open_log(struct invocation *invocation, bool is_read_only, struct wal **out_wal,
+                            struct error *err)
+{
+    char dir[PATH_BYTES_MAX];
+    TRY(path_join(dir, invocation->settings.data_dir, "log", err));
+    struct wal_options options = wal_options_default(dir);
+    options.is_read_only = is_read_only;
+    options.segment_bytes = invocation->settings.log_segment_bytes;
+    options.budget_bytes = invocation->settings.log_budget_bytes;
+    return wal_open(invocation->env, &options, out_wal, err);
+}
+
+static void list_segments(struct wal *wal, bool as_json)
+{
+    struct wal_segment_info info;
+    for (size_t i = 0; wal_segment_at(wal, i, &info); i++) {
+        if (as_json)
+            printf("{\"id\":%llu,\"state\":\"%s\",\"path\":\"%s\",\"bytes\":%llu,"
+                   "\"allocated_bytes\":%llu,\"entries\":%llu,\"is_cut\":%s}\n",
+                   (unsigned long long)info.id, info.state, info.path,
+                   (unsigned long long)info.bytes, (unsigned long long)info.allocated_bytes,
+                   (unsigned long long)info.entries, info.is_cut ? "true" : "false");
+        else
+            printf("%-10s %12llu bytes %8llu entries  %s%s\n", info.state,
+                   (unsigned long long)info.bytes, (unsigned long long)info.entries, info.path,
+                   info.is_cut ? "  (a torn tail was cut)" : "");
+    }
+}
+
+static const char *type_name(enum wal_entry_type type)
+{
+    static const char *const names[] = {"?",    "DATA",  "VOID",      "CONFIG",
+                                        "NOOP", "TABLE", "PRODUCERS", "CURSOR"};
+    return (unsigned)type < COUNT_OF(names) ? names[type] : "?";
+}
+
+static enum status cat_group(struct wal *wal, uint32_t group, bool as_json, struct error *err)
+{
+    struct wal_scan *scan = NULL;
+    struct wal_view view;
+    TRY(wal_scan_open(wal, group, 0, 0, &scan, err));
+    enum status status;
+    while ((status = wal_scan_next(scan, &view, err)) == STATUS_OK) {
+        char table[WAL_TABLE_NAME_MAX + 1] = "";
+        if (view.table_id && !wal_table_name(wal, view.table_id, table))
+            table[0] = '\0';
+        printf(as_json ? "{\"group\":%u,\"seq\":%llu,\"term\":%llu,\"type\":\"%s\",\"table\":\"%s\","
+                         "\"rows\":%u,\"bytes\":%zu,\"contributions\":%u,\"chain\":\"%016llx\"}\n"
+                       : "%u/%-8llu term %-4llu %-9s %-28s %8u rows %10zu bytes %5u requests  %016llx\n",
+               view.group, (unsigned long long)view.seq, (unsigned long long)view.term,
+               type_name(view.type), table, view.rows, view.payload.length, view.contribution_count,
+               (unsigned long long)view.chain);
+    }
+    wal_scan_close(scan);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
+static int look(struct invocation *invocation, bool is_list)
+{
+    struct error err;
+    struct wal *wal = NULL;
+    bool as_json = cmd_take_flag(invocation, "--json");
+    if (!cmd_no_more_words(invocation, 0))
+        return 2;
+    enum status status = open_log(invocation, true, &wal, &err);
+    if (status == STATUS_OK && is_list)
+        list_segments(wal, as_json);
+    for (uint32_t g = 0; status == STATUS_OK && !is_list && g < wal_group_count(wal); g++)
+        status = cat_group(wal, g, as_json, &err);
+    wal_close(wal);
+    return status == STATUS_OK ? 0 : cmd_fail(&err);
+}
+
+static int repair(struct invocation *invocation)
+{
+    struct error err;
+    struct wal *wal = NULL;
+    struct wal_damage damage;
+    uint64_t voided = 0;
+    bool is_confirmed = cmd_take_flag(invocation, "--confirm");
+    if (!cmd_no_more_words(invocation, 0))
+        return 2;
+    enum status status = open_log(invocation, !is_confirmed, &wal, &err);
+    if (status != STATUS_OK)
+        return cmd_fail(&err);
+    for (size_t i = 0; wal_damage_at(wal, i, &damage); i++)
+        printf("group %u, entries %llu to %llu: %s\n", damage.group,
+               (unsigned long long)damage.seq_first, (unsigned long long)damage.seq_last,
+               damage.where);
+    if (is_confirmed)
+        status = wal_repair(wal, &voided, &err);
+    if (status == STATUS_OK && is_confirmed)
+        printf("%llu entries are void now\n", (unsigned long long)voided);
+    else if (status == STATUS_OK)
+        printf("nothing was changed; --confirm gives the entries above up\n");
+    wal_close(wal);
+    return status == STATUS_OK ? 0 : cmd_fail(&err);
+}
+
+static int fork_log(struct invocation *invocation)
+{
+    struct error err;
+    struct wal *wal = NULL;
+    struct log_id id;
+    char text[LOG_ID_TEXT_BYTES];
+    if (!cmd_take_flag(invocation, "--confirm"))
+        return cmd_usage("log fork gives this log a new identity; repeat with --confirm");
+    if (!cmd_no_more_words(invocation, 0))
+        return 2;
+    enum status status = open_log(invocation, false, &wal, &err);
+    if (status == STATUS_OK)
+        status = wal_fork(wal, &id, &err);
+    wal_close(wal);
+    if (status != STATUS_OK)
+        return cmd_fail(&err);
+    log_id_to_text(id, text);
+    printf("this log goes on as %s\n", text);
+    return 0;
+}
+
+int cmd_log(struct invocation *invocation)
+{
+    const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
+    invocation->argc -= invocation->argc > 0;
+    invocation->argv++;
+    if (strcmp(what, "ls") == 0)
+        return look(invocation, true);
+    if (strcmp(what, "cat") == 0)
+        return look(invocation, false);
+    if (strcmp(what, "repair") == 0)
+        return repair(invocation);
+    if (strcmp(what, "fork") == 0)
+        return fork_log(invocation);
+    return cmd_usage("log ls, log cat, log repair or log fork");
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the server says of itself: status as JSON, metrics as Prometheus text (exposition format
+ * 0.0.4). Counters are there from the start, at zero.
+ */
+#include <stdio.h>
+
+#include "app/server/server_internal.h"
+#include "format/json/json.h"
+
+static const char *state_name(enum publish_state state)
+{
+    static const char *const names[] = {"idle", "working", "retrying", "halted", "stood_down"};
+    return names[state];
+}
+
+static void put_u64(struct json_writer *writer, const char *key, uint64_t value)
+{
+    json_write_key(writer, key);
+    json_write_u64(writer, value);
+}
+
+static void put_text(struct json_writer *writer, const char *key, const char *value)
+{
+    json_write_key(writer, key);
+    json_write_text(writer, value);
+}
+
+static void put_lanes(struct json_writer *writer, struct server *server)
+{
+    struct publish_lane_info lane;
+    json_write_key(writer, "lanes");
+    json_write_array_begin(writer);
+    for (size_t i = 0; publisher_lane_at(server->stack.publisher, i, &lane); i++) {
+        json_write_object_begin(writer);
+        put_text(writer, "table", lane.table);
+        put_text(writer, "state", state_name(lane.state));
+        if (lane.reason[0])
+            put_text(writer, "reason", lane.reason);
+        if (lane.remedy[0])
+            put_text(writer, "remedy", lane.remedy);
+        put_u64(writer, "committed_seq", lane.committed.seq);
+        put_u64(writer, "lag_rows", lane.lag_rows);
+        put_u64(writer, "lag_bytes", lane.lag_bytes);
+        put_u64(writer, "oldest_unpublished_ms", (uint64_t)lane.oldest_unpublished_ms);
+        put_u64(writer, "epoch", lane.epoch);
+        put_u64(writer, "commits", lane.commits_total);
+        put_u64(writer, "rows", lane.rows_total);
+        put_u64(writer, "files", lane.files_total);
+        put_u64(writer, "retries", lane.retries_total);
+        put_u64(writer, "rebases", lane.rebases_total);
+        put_u64(writer, "last_commit_ms", (uint64_t)lane.last_commit_wall_ms);
+        json_write_key(writer, "snapshot_id");
+        json_write_i64(writer, lane.snapshot_id);
+        json_write_object_end(writer);
+    }
+    json_write_array_end(writer);
+}
+
+static void put_log(struct json_writer *writer, struct server *server)
+{
+    struct wal *wal = server->stack.wal;
+    struct wal_usage usage = wal_usage(wal);
+    char id[LOG_ID_TEXT_BYTES];
+    log_id_to_text(wal_log_id(wal), id);
+    json_write_key(writer, "log");
+    json_write_object_begin(writer);
+    put_text(writer, "id", id);
+    put_u64(writer, "term", wal_term(wal));
+    put_u64(writer, "groups", wal_group_count(wal));
+    put_u64(writer, "synced_seq", wal_synced_end(wal, 0).seq);
+    put_u64(writer, "budget_bytes", usage.budget_bytes);
+    put_u64(writer, "allocated_bytes", usage.allocated_bytes);
+    put_u64(writer, "segments_sealed", usage.segments_sealed);
+    put_u64(writer, "segments_committed", usage.segments_committed);
+    put_u64(writer, "entries_written", usage.entries_written);
+    put_u64(writer, "bytes_written", usage.bytes_written);
+    put_u64(writer, "syncs", usage.syncs);
+    put_u64(writer, "producers", usage.producers);
+    json_write_key(writer, "is_refusing");
+    json_write_bool(writer, usage.is_refusing);
+    json_write_object_end(writer);
+}
+
+static void put_ingest(struct json_writer *writer, struct server *server)
+{
+    struct ingest_stats stats = ingest_stats(server->ingest);
+    json_write_key(writer, "ingest");
+    json_write_object_begin(writer);
+    put_u64(writer, "requests", stats.requests);
+    put_u64(writer, "items", stats.items);
+    put_u64(writer, "rows", stats.rows);
+    put_u64(writer, "rejected_items", stats.rejected_items);
+    put_u64(writer, "repaired_items", stats.repaired_items);
+    put_u64(writer, "moved_times", stats.moved_times);
+    put_u64(writer, "bad_requests", stats.bad_requests);
+    put_u64(writer, "refused_requests", stats.refused_requests);
+    put_u64(writer, "repeats", stats.repeats);
+    json_write_object_end(writer);
+}
+
+void server_put_status(struct server *server, struct buf *out)
+{
+    struct json_writer writer;
+    json_writer_init(&writer, out);
+    json_write_object_begin(&writer);
+    put_text(&writer, "version", SLUICE_VERSION);
+    put_u64(&writer, "started_ms", (uint64_t)(server->started_wall_ns / 1000000));
+    put_u64(&writer, "resident_bytes", os_memory_resident_bytes());
+    put_u64(&writer, "otlp_http_port", server_otlp_port(server));
+    put_log(&writer, server);
+    put_ingest(&writer, server);
+    put_lanes(&writer, server);
+    json_write_object_end(&writer);
+    buf_put_byte(out, '\n');
+}
+
+/* ---- metrics ---- */
+
+static void metric(struct buf *out, const char *name, const char *type, const char *help,
+                   uint64_t value)
+{
+    buf_format(out, "# HELP sluice_%s %s\n# TYPE sluice_%s %s\nsluice_%s %llu\n", name, help, name,
+               type, name, (unsigned long long)value);
+}
+
+static void put_ack_histogram(struct buf *out, const struct ingest_stats *stats)
+{
+    uint64_t below = 0;
+    buf_put_text(out, "# HELP sluice_ack_seconds Request head complete to durable answer.\n"
+                      "# TYPE sluice_ack_seconds histogram\n");
+    for (size_t i = 0; i + 1 < COUNT_OF(stats->ack_buckets); i++) {
+        below += stats->ack_buckets[i];
+        buf_format(out, "sluice_ack_seconds_bucket{le=\"%.6f\"} %llu\n",
+                   (double)ingest_ack_bucket_us(i) / 1e6, (unsigned long long)below);
+    }
+    buf_format(out, "sluice_ack_seconds_bucket{le=\"+Inf\"} %llu\n"
+                    "sluice_ack_seconds_sum %.6f\nsluice_ack_seconds_count %llu\n",
+               (unsigned long long)stats->acks, (double)stats->ack_ns_sum / 1e9,
+               (unsigned long long)stats->acks);
+}
+
+struct lane_metric {
+    const char *name, *type, *help;
+    uint64_t (*value)(const struct publish_lane_info *lane);
+};
+
+static uint64_t lane_halted(const struct publish_lane_info *lane)
+{
+    return lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN;
+}
+
+static uint64_t lane_rows(const struct publish_lane_info *lane)
+{
+    return lane->rows_total;
+}
+
+static uint64_t lane_commits(const struct publish_lane_info *lane)
+{
+    return lane->commits_total;
+}
+
+static uint64_t lane_retries(const struct publish_lane_info *lane)
+{
+    return lane->retries_total;
+}
+
+static uint64_t lane_lag_rows(const struct publish_lane_info *lane)
+{
+    return lane->lag_rows;
+}
+
+static uint64_t lane_lag_bytes(const struct publish_lane_info *lane)
+{
+    return lane->lag_bytes;
+}
+
+static uint64_t lane_age(const struct publish_lane_info *lane)
+{
+    return (uint64_t)lane->oldest_unpublished_ms / 1000;
+}
+
+static void put_lane_metrics(struct buf *out, struct server *server)
+{
+    static const struct lane_metric metrics[] = {
+        {"lane_halted", "gauge", "1 while the lane is halted.", lane_halted},
+        {"lane_rows_total", "counter", "Rows committed.", lane_rows},
+        {"lane_commits_total", "counter", "Table commits.", lane_commits},
+        {"lane_retries_total", "counter", "Rounds that failed and were tried again.", lane_retries},
+        {"lane_lag_rows", "gauge", "Synced rows not yet committed.", lane_lag_rows},
+        {"lane_lag_bytes", "gauge", "Synced payload bytes not yet committed.", lane_lag_bytes},
+        {"lane_oldest_unpublished_seconds", "gauge", "Age of the oldest row not yet committed.",
+         lane_age},
+    };
+    struct publish_lane_info lane;
+    for (size_t m = 0; m < COUNT_OF(metrics); m++) {
+        buf_format(out, "# HELP sluice_%s %s\n# TYPE sluice_%s %s\n", metrics[m].name,
+                   metrics[m].help, metrics[m].name, metrics[m].type);
+        for (size_t i = 0; publisher_lane_at(server->stack.publisher, i, &lane); i++)
+            buf_format(out, "sluice_%s{table=\"%s\"} %llu\n", metrics[m].name, lane.table,
+                       (unsigned long long)metrics[m].value(&lane));
+    }
+}
+
+void server_put_metrics(struct server *server, struct buf *out)
+{
+    struct ingest_stats stats = ingest_stats(server->ingest);
+    struct wal_usage usage = wal_usage(server->stack.wal);
+    struct http_stats http = http_server_stats(server->otlp);
+    buf_format(out, "# HELP sluice_build_info Version.\n# TYPE sluice_build_info gauge\n"
+                    "sluice_build_info{version=\"%s\"} 1\n",
+               SLUICE_VERSION);
+    metric(out, "ingest_requests_total", "counter", "Requests stored.", stats.requests);
+    metric(out, "ingest_items_total", "counter", "Items received in them.", stats.items);
+    metric(out, "ingest_rejected_items_total", "counter", "Items refused.", stats.rejected_items);
+    metric(out, "ingest_repaired_items_total", "counter",
+           "Items stored with their original bytes beside the columns.", stats.repaired_items);
+    metric(out, "ingest_moved_times_total", "counter",
+           "Items whose partition time became the receipt time.", stats.moved_times);
+    metric(out, "ingest_bad_requests_total", "counter", "Requests that can never succeed.",
+           stats.bad_requests);
+    metric(out, "ingest_refused_requests_total", "counter", "Requests to be sent again later.",
+           stats.refused_requests);
+    metric(out, "ingest_repeats_total", "counter", "Repeats answered with the first receipt.",
+           stats.repeats);
+    metric(out, "ingest_body_bytes_total", "counter", "Body bytes on the wire.", stats.body_bytes);
+    metric(out, "ingest_payload_bytes_total", "counter", "Payload bytes given to the log.",
+           stats.payload_bytes);
+    put_ack_histogram(out, &stats);
+    metric(out, "log_bytes_written_total", "counter", "Bytes written to segments.",
+           usage.bytes_written);
+    metric(out, "log_entries_total", "counter", "Entries written.", usage.entries_written);
+    metric(out, "log_syncs_total", "counter", "Syncs of segments.", usage.syncs);
+    metric(out, "log_allocated_bytes", "gauge", "Disk blocks of the log.", usage.allocated_bytes);
+    metric(out, "log_budget_bytes", "gauge", "What it may use.", usage.budget_bytes);
+    metric(out, "log_refusing", "gauge", "1 while writes are refused for space.",
+           usage.is_refusing);
+    metric(out, "log_refused_submissions_total", "counter", "Submissions refused.",
+           usage.submissions_refused);
+    metric(out, "http_connections", "gauge", "Open OTLP connections.", http.connections_open);
+    metric(out, "http_timeouts_total", "counter", "Requests that took too long.",
+           http.timeouts_total);
+    metric(out, "process_resident_bytes", "gauge", "Resident memory.", os_memory_resident_bytes());
+    put_lane_metrics(out, server);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The running server and its admin API. Threads: the log's, the publisher's, the OTLP workers, one API
+ * worker. An operator's decision is applied with the publisher's thread stopped.
+ */
+#include <stdio.h>
+
+#include "app/server/server_internal.h"
+
+enum { LAST_ROUND_MS = 10000, DRAIN_MS = 10000 };
+
+/* ---- API ---- */
+
+static void respond_buf(struct http_exchange *exchange, int code, const char *type, struct buf *body)
+{
+    if (body->failed)
+        http_respond_text(exchange, 503, "out of memory");
+    else
+        http_respond(exchange, code, type, span_of(body->data, body->length), NULL, 0);
+    buf_deinit(body);
+}
+
+static void handle_health(void *context, struct http_exchange *exchange)
+{
+    UNUSED(context);
+    http_respond_text(exchange, 200, "alive");
+}
+
+static void handle_ready(void *context, struct http_exchange *exchange)
+{
+    struct buf why = {0};
+    bool is_ready = server_is_ready(context, &why);
+    if (is_ready)
+        buf_put_text(&why, "ready\n");
+    respond_buf(exchange, is_ready ? 200 : 503, "text/plain; charset=utf-8", &why);
+}
+
+static void handle_status(void *context, struct http_exchange *exchange)
+{
+    struct buf body = {0};
+    server_put_status(context, &body);
+    respond_buf(exchange, 200, "application/json", &body);
+}
+
+static void handle_metrics(void *context, struct http_exchange *exchange)
+{
+    struct buf body = {0};
+    server_put_metrics(context, &body);
+    respond_buf(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
+}
+
+static bool query_text(const struct http_head *head, const char *name, char *out, size_t bytes)
+{
+    struct span value = http_query_get(head->query, name);
+    if (!value.data || value.length == 0 || value.length >= bytes)
+        return false;
+    memcpy(out, value.data, value.length);
+    out[value.length] = '\0';
+    return true;
+}
+
+/* POST /v1/lanes/clear-halt?table=otel.logs&decision=accept, and /v1/lanes/rebind */
+static void handle_resolve(void *context, struct http_exchange *exchange)
+{
+    struct server *server = context;
+    const struct http_head *head = http_exchange_head(exchange);
+    char table[WAL_TABLE_NAME_MAX + 1], decision[64];
+    struct error err;
+    bool is_rebind = span_equal(head->path, span_of_text("/v1/lanes/rebind"));
+    if (!query_text(head, "table", table, sizeof table) ||
+        !query_text(head, "decision", decision, sizeof decision)) {
+        http_respond_text(exchange, 400, "table= and decision= are needed");
+        return;
+    }
+    if (server_resolve(server, is_rebind ? "rebind" : "clear-halt", table, decision, &err) !=
+        STATUS_OK) {
+        http_respond_text(exchange, status_http_code(err.status), "%s", err.message);
+        return;
+    }
+    http_respond_text(exchange, 200, "%s goes on", table);
+}
+
+enum status decision_parse(const char *text, enum publish_decision *out_decision,
+                           uint32_t *out_group, uint64_t *out_seq, struct error *err)
+{
+    *out_group = 0;
+    *out_seq = 0;
+    if (strcmp(text, "accept") == 0) {
+        *out_decision = PUBLISH_ACCEPT;
+        return STATUS_OK;
+    }
+    if (strcmp(text, "republish") == 0) {
+        *out_decision = PUBLISH_REPUBLISH;
+        return STATUS_OK;
+    }
+    uint64_t group = 0;
+    const char *equals = strncmp(text, "from=", 5) == 0 ? strchr(text + 5, '=') : NULL;
+    if (!equals || !parse_u64(text + 5, (size_t)(equals - text - 5), &group) ||
+        !parse_u64(equals + 1, strlen(equals + 1), out_seq) || group > UINT32_MAX)
+        return error_set(err, STATUS_USAGE, "decision %.40s: accept, republish or from=GROUP=SEQ",
+                         text);
+    *out_group = (uint32_t)group;
+    *out_decision = PUBLISH_FROM;
+    return STATUS_OK;
+}
+
+enum status server_resolve(struct server *server, const char *what, const char *table,
+                           const char *decision_text, struct error *err)
+{
+    struct publisher *publisher = server->stack.publisher;
+    enum publish_decision decision;
+    uint32_t group;
+    uint64_t seq;
+    TRY(decision_parse(decision_text, &decision, &group, &seq, err));
+    publisher_stop(publisher, false, 0);
+    enum status status = strcmp(what, "rebind") == 0
+                             ? publisher_rebind(publisher, table, decision, err)
+                             : publisher_clear_halt(publisher, table, decision, group, seq, err);
+    struct error start_err;
+    if (publisher_start(publisher, &start_err) != STATUS_OK)
+        log_line(LOG_ERROR, "the publisher did not start again: %s", start_err.message);
+    if (status == STATUS_OK)
+        log_line(LOG_WARN, "%s %s: decided %s", what, table, decision_text);
+    return status;
+}
+
+bool server_is_ready(struct server *server, struct buf *out_why)
+{
+    bool is_ready = true;
+    struct publish_lane_info lane;
+    for (size_t i = 0; publisher_lane_at(server->stack.publisher, i, &lane); i++) {
+        if (lane.state != PUBLISH_HALTED && lane.state != PUBLISH_STOOD_DOWN)
+            continue;
+        is_ready = false;
+        buf_format(out_why, "%s is halted: %s\n  resolve: %s\n", lane.table, lane.reason,
+                   lane.remedy);
+    }
+    struct wal_usage usage = wal_usage(server->stack.wal);
+    if (usage.is_refusing) {
+        is_ready = false;
+        buf_put_text(out_why, "the log refuses writes: no space within its budget\n");
+    }
+    return is_ready;
+}
+
+/* ---- life ---- */
+
+static void log_recovery(const struct server *server)
+{
+    struct wal_recovery recovery = wal_recovery_report(server->stack.wal);
+    char id[LOG_ID_TEXT_BYTES];
+    log_id_to_text(wal_log_id(server->stack.wal), id);
+    log_line(LOG_INFO, "log %s, term %llu: %llu segments, %llu entries read, %llu tails cut", id,
+             (unsigned long long)wal_term(server->stack.wal),
+             (unsigned long long)recovery.segments, (unsigned long long)recovery.entries,
+             (unsigned long long)recovery.tails_cut);
+    struct wal_damage damage;
+    for (size_t i = 0; wal_damage_at(server->stack.wal, i, &damage); i++)
+        log_line(LOG_ERROR, "damage in the log: group %u, entries %llu-%llu: %s", damage.group,
+                 (unsigned long long)damage.seq_first, (unsigned long long)damage.seq_last,
+                 damage.where);
+}
+
+static enum status start_ingest(struct server *server, struct error *err)
+{
+    const struct settings *settings = &server->stack.settings;
+    struct ingest_options options = ingest_options_default();
+    options.expanded_bytes_max = (size_t)settings->otlp_expanded_bytes_max;
+    options.force_timeout_ms = settings->otlp_force_timeout_ms;
+    options.worker_count =
+        settings->otlp_workers ? (unsigned)settings->otlp_workers : os_cpu_count();
+    TRY(ingest_create(server->stack.env, &options, server->stack.wal, server->stack.publisher,
+                      &server->ingest, err));
+    struct http_options http = http_options_default();
+    http.address = settings->listen_address;
+    http.port = (uint16_t)settings->otlp_http_port;
+    http.body_bytes_max = (size_t)settings->otlp_body_bytes_max;
+    http.body_budget_bytes = settings->otlp_memory_bytes;
+    ingest_attach(server->ingest, &http);
+    return http_server_start(server->stack.env, &http, &server->otlp, err);
+}
+
+static enum status start_api(struct server *server, struct error *err)
+{
+    const struct http_route routes[API_ROUTE_COUNT] = {
+        {.method = HTTP_GET, .path = "/healthz", .run = handle_health, .context = server},
+        {.method = HTTP_GET, .path = "/readyz", .run = handle_ready, .context = server},
+        {.method = HTTP_GET, .path = "/v1/status", .run = handle_status, .context = server},
+        {.method = HTTP_GET, .path = "/metrics", .run = handle_metrics, .context = server},
+        {.method = HTTP_POST, .path = "/v1/lanes/clear-halt", .run = handle_resolve,
+         .context = server},
+        {.method = HTTP_POST, .path = "/v1/lanes/rebind", .run = handle_resolve, .context = server},
+    };
+    memcpy(server->routes, routes, sizeof routes);
+    struct http_options http = http_options_default();
+    http.address = server->stack.settings.listen_address;
+    http.port = (uint16_t)server->stack.settings.api_port;
+    http.routes = server->routes;
+    http.route_count = API_ROUTE_COUNT;
+    return http_server_start(server->stack.env, &http, &server->api, err);
+}
+
+enum status server_start(struct env *env, const struct settings *settings,
+                         struct server **out_server, struct error *err)
+{
+    struct server *server = mem_alloc_zero(1, sizeof *server);
+    if (!server)
+        return error_set(err, STATUS_NO_MEMORY, "server: out of memory");
+    server->started_wall_ns = env_wall_ns(env);
+    enum status status = stack_open(env, settings, &server->stack, err);
+    if (status == STATUS_OK) {
+        log_recovery(server);
+        status = publisher_start(server->stack.publisher, err);
+    }
+    if (status == STATUS_OK)
+        status = start_api(server, err);
+    if (status == STATUS_OK)
+        status = start_ingest(server, err);
+    if (status != STATUS_OK) {
+        server_stop(server);
+        return status;
+    }
+    *out_server = server;
+    return STATUS_OK;
+}
+
+void server_stop(struct server *server)
+{
+    if (!server)
+        return;
+    if (server->otlp)
+        http_server_drain(server->otlp, DRAIN_MS);
+    if (server->stack.publisher)
+        publisher_stop(server->stack.publisher, true, LAST_ROUND_MS);
+    http_server_destroy(server->api);
+    struct wal *wal = server->stack.wal;
+    server->stack.wal = NULL;
+    stack_close(&server->stack);
+    wal_close(wal); /* before the workers go: its callbacks post to them */
+    http_server_destroy(server->otlp);
+    ingest_destroy(server->ingest);
+    mem_free(server);
+}
+
+uint16_t server_otlp_port(const struct server *server)
+{
+    return http_server_port(server->otlp);
+}
+
+uint16_t server_api_port(const struct server *server)
+{
+    return http_server_port(server->api);
+}
+
+struct stack *server_stack(struct server *server)
+{
+    return &server->stack;
+}
+
+struct ingest *server_ingest(struct server *server)
+{
+    return server->ingest;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The server: settings, wiring of all modules, lifecycle, the admin API and metrics.
+ * server_start gives a running server with its threads; server_stop drains it. One a process.
+ */
+#ifndef SLUICE_APP_SERVER_SERVER_H
+#define SLUICE_APP_SERVER_SERVER_H
+
+#include "flow/ingest/ingest.h"
+#include "flow/publish/publish.h"
+#include "net/http/http.h"
+
+#define SLUICE_VERSION "0.1.0"
+
+/* ---- settings: one table makes fields, TOML keys, flags, environment and the reference page ---- */
+
+/*  field, TOML section, key, kind, default, help */
+#define SETTINGS_TABLE(X)                                                                          \
+    X(data_dir, "", "data_dir", TEXT, "./sluice-data",                                             \
+      "where the log, the catalog and the publisher's state live")                                 \
+    X(listen_address, "", "listen_address", TEXT, "127.0.0.1", "IP address of all listeners")      \
+    X(log_level, "", "log_level", TEXT, "info", "debug, info, warn or error")                      \
+    X(otlp_http_port, "otlp", "http_port", NUMBER, "4318", "OTLP over HTTP; 0 picks a free port")  \
+    X(otlp_workers, "otlp", "workers", NUMBER, "0", "threads that serve OTLP; 0: one a core")      \
+    X(otlp_body_bytes_max, "otlp", "body_bytes_max", BYTES, "16MiB",                               \
+      "largest request body on the wire")                                                          \
+    X(otlp_expanded_bytes_max, "otlp", "expanded_bytes_max", BYTES, "32MiB",                       \
+      "largest request body when expanded")                                                        \
+    X(otlp_memory_bytes, "otlp", "memory_bytes", BYTES, "128MiB",                                  \
+      "memory of all request bodies together")                                                     \
+    X(otlp_force_timeout_ms, "otlp", "force_timeout", DURATION, "30s",                             \
+      "how long commit=force waits for the table")                                                 \
+    X(api_port, "api", "port", NUMBER, "8080", "admin API, health and metrics; 0 picks a port")    \
+    X(log_segment_bytes, "log", "segment_bytes", BYTES, "64MiB", "size of a segment file")         \
+    X(log_seal_after_ms, "log", "seal_after", DURATION, "60s", "age at which a segment is sealed") \
+    X(log_budget_bytes, "log", "budget_bytes", BYTES, "0",                                         \
+      "disk space of the log; 0: the smaller of 50 GiB and half the volume")                       \
+    X(log_keep_committed_ms, "log", "keep_committed", DURATION, "24h",                             \
+      "how long published segments are kept")                                                      \
+    X(warehouse, "publish", "warehouse", TEXT, "",                                                 \
+      "where tables are written; empty: <data_dir>/warehouse")                                     \
+    X(catalog_name, "publish", "catalog_name", TEXT, "sluice",                                     \
+      "catalog_name of our tables in the SQL catalog; readers use the same")                       \
+    X(publish_interval_ms, "publish", "interval", DURATION, "10s", "rows wait at most this long")  \
+    X(publish_bytes, "publish", "bytes", BYTES, "128MiB", "so many pending bytes publish at once") \
+    X(publish_range_bytes, "publish", "range_bytes", BYTES, "64MiB", "of the log in one commit")   \
+    X(publish_zstd_level, "publish", "zstd_level", NUMBER, "1", "of Parquet pages")                \
+    X(publish_halt_confirm_ms, "publish", "halt_confirm", DURATION, "30s",                         \
+      "how long a contradiction is looked at again before a lane halts")
+
+enum setting_kind { SETTING_TEXT, SETTING_NUMBER, SETTING_BYTES, SETTING_DURATION };
+
+/* TEXT fields are char arrays, all others uint64_t. */
+#define SETTING_FIELD_TEXT(name) char name[512];
+#define SETTING_FIELD_NUMBER(name) uint64_t name;
+#define SETTING_FIELD_BYTES(name) uint64_t name;
+#define SETTING_FIELD_DURATION(name) uint64_t name;
+
+struct settings {
+#define X(field, section, key, kind, text, help) SETTING_FIELD_##kind(field)
+    SETTINGS_TABLE(X)
+#undef X
+};
+
+struct setting_info {
+    const char *section, *key, *default_text, *help;
+    enum setting_kind kind;
+    size_t offset;
+    char flag[64];        /* "--otlp-http-port" */
+    char environment[64]; /* "SLUICE_OTLP_HTTP_PORT" */
+};
+
+size_t settings_count(void);
+const struct setting_info *settings_info(size_t index);
+
+void settings_init(struct settings *settings); /* defaults */
+/* The value's text as a user would write it. */
+void settings_get_text(const struct settings *settings, size_t index, struct buf *out);
+enum status settings_set(struct settings *settings, size_t index, const char *text, size_t length,
+                         struct error *err) MUST_CHECK;
+/* A TOML subset: [section], key = "text" | number | true | false, # comments. Unknown keys are errors
+ * that name the nearest known one; messages carry `name` and the line. */
+enum status settings_read_toml(struct settings *settings, const char *name, struct span text,
+                               struct error *err) MUST_CHECK;
+enum status settings_read_environment(struct settings *settings, struct error *err) MUST_CHECK;
+/* Takes every flag that names a setting, and --config FILE before all others, out of argv; the rest
+ * stays in place and order. Defaults < file < environment < flags. */
+enum status settings_load(struct settings *settings, struct env *env, int *inout_argc, char **argv,
+                          struct error *err) MUST_CHECK;
+/* Values that contradict each other. */
+enum status settings_check(const struct settings *settings, struct error *err) MUST_CHECK;
+void settings_print_help(struct buf *out);      /* for --help */
+void settings_print_reference(struct buf *out); /* docs/config.md */
+
+/* ---- server ---- */
+
+struct server;
+
+/* The parts under one data directory, without listeners: for one-job commands. */
+struct stack {
+    struct env *env;
+    struct settings settings;
+    struct wal *wal;
+    struct store *store;
+    struct catalog *catalog;
+    struct publisher *publisher;
+};
+
+/* BUSY: another process has the data directory. */
+enum status stack_open(struct env *env, const struct settings *settings, struct stack *out_stack,
+                       struct error *err) MUST_CHECK;
+void stack_close(struct stack *stack); /* accepts zeroed */
+
+enum status server_start(struct env *env, const struct settings *settings,
+                         struct server **out_server, struct error *err) MUST_CHECK;
+/* Answers what has begun, publishes what is there (up to 10 s), closes everything. Accepts NULL. */
+void server_stop(struct server *server);
+
+uint16_t server_otlp_port(const struct server *server);
+uint16_t server_api_port(const struct server *server);
+struct stack *server_stack(struct server *server);
+struct ingest *server_ingest(struct server *server);
+
+/* ---- what it says of itself ---- */
+
+void server_put_status(struct server *server, struct buf *out);  /* JSON */
+void server_put_metrics(struct server *server, struct buf *out); /* Prometheus text */
+/* Not ready: *out_why says it. */
+bool server_is_ready(struct server *server, struct buf *out_why);
+
+/* An operator's decision, applied while the server runs: "clear-halt" or "rebind". */
+enum status server_resolve(struct server *server, const char *what, const char *table,
+                           const char *decision, struct error *err) MUST_CHECK;
+/* "accept", "republish", "from=GROUP=SEQ". */
+enum status decision_parse(const char *text, enum publish_decision *out_decision,
+                           uint32_t *out_group, uint64_t *out_seq, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SLUICE_APP_SERVER_INTERNAL_H
+#define SLUICE_APP_SERVER_INTERNAL_H
+
+#include "app/server/server.h"
+
+enum { API_ROUTE_COUNT = 6 };
+
+struct server {
+    struct stack stack;
+    struct ingest *ingest;
+    struct http_server *otlp, *api;
+    struct http_route routes[API_ROUTE_COUNT];
+    int64_t started_wall_ns;
+};
+
+#endif

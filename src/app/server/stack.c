@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts under one data directory, in the order in which they need each other: log, store, catalog,
+ * publisher.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/server/server.h"
+
+/* "file:///abs/path" of the warehouse. */
+static enum status warehouse_uri(const struct settings *settings, char out[PATH_BYTES_MAX],
+                                 struct error *err)
+{
+    char absolute[PATH_BYTES_MAX];
+    if (settings->warehouse[0]) {
+        snprintf(out, PATH_BYTES_MAX, "%s", settings->warehouse);
+        return STATUS_OK;
+    }
+    TRY(os_absolute_path(settings->data_dir, absolute, err));
+    if (snprintf(out, PATH_BYTES_MAX, "file://%s/warehouse", absolute) >= PATH_BYTES_MAX)
+        return error_set(err, STATUS_INVALID, "path too long: %.200s", absolute);
+    return STATUS_OK;
+}
+
+static enum status open_log(struct stack *stack, struct error *err)
+{
+    const struct settings *settings = &stack->settings;
+    char dir[PATH_BYTES_MAX];
+    TRY(path_join(dir, settings->data_dir, "log", err));
+    struct wal_options options = wal_options_default(dir);
+    options.segment_bytes = settings->log_segment_bytes;
+    options.seal_after_ms = settings->log_seal_after_ms;
+    options.budget_bytes = settings->log_budget_bytes;
+    options.keep_committed_ms = settings->log_keep_committed_ms;
+    return wal_open(stack->env, &options, &stack->wal, err);
+}
+
+static enum status open_lake(struct stack *stack, struct error *err)
+{
+    char uri[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
+    TRY(warehouse_uri(&stack->settings, uri, err));
+    TRY(store_open(stack->env, uri, &stack->store, err));
+    TRY(path_join(path, stack->settings.data_dir, "catalog.db", err));
+    struct catalog_sqlite_options options = {.path = path, .name = stack->settings.catalog_name};
+    return catalog_open_sqlite(stack->env, stack->store, &options, &stack->catalog, err);
+}
+
+static enum status open_publisher(struct stack *stack, struct error *err)
+{
+    const struct settings *settings = &stack->settings;
+    char dir[PATH_BYTES_MAX];
+    size_t table_count;
+    const struct publish_table *tables = ingest_tables(&table_count);
+    TRY(path_join(dir, settings->data_dir, "publish", err));
+    struct publish_options options = publish_options_default(dir);
+    options.interval_ms = settings->publish_interval_ms;
+    options.bytes = settings->publish_bytes;
+    options.range_bytes_max = settings->publish_range_bytes;
+    options.zstd_level = (int)settings->publish_zstd_level;
+    options.halt_confirm_ms = settings->publish_halt_confirm_ms;
+    options.created_by = "sluice version " SLUICE_VERSION " (build release)";
+    return publisher_create(stack->env, &options, stack->wal, stack->catalog, stack->store, tables,
+                            table_count, &stack->publisher, err);
+}
+
+enum status stack_open(struct env *env, const struct settings *settings, struct stack *out_stack,
+                       struct error *err)
+{
+    struct stack stack = {.env = env, .settings = *settings};
+    TRY(files_make_dirs(env, settings->data_dir, err));
+    enum status status = open_log(&stack, err);
+    if (status == STATUS_OK)
+        status = open_lake(&stack, err);
+    if (status == STATUS_OK)
+        status = open_publisher(&stack, err);
+    if (status != STATUS_OK) {
+        stack_close(&stack);
+        return status;
+    }
+    *out_stack = stack;
+    return STATUS_OK;
+}
+
+void stack_close(struct stack *stack)
+{
+    publisher_destroy(stack->publisher);
+    catalog_close(stack->catalog);
+    store_close(stack->store);
+    wal_close(stack->wal);
+    *stack = (struct stack){0};
+}

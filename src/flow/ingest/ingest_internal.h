@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A request's way through this module: otlp_http.c checks and decodes it into the worker's builders,
+ * submit.c turns builders into submissions and completes them, otlp_http.c answers.
+ * All of it on the HTTP worker's thread, but for the two callbacks named below.
+ */
+#ifndef SLUICE_FLOW_INGEST_INTERNAL_H
+#define SLUICE_FLOW_INGEST_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "flow/ingest/ingest.h"
+#include "flow/ingest/otlp_decode.h"
+#include "format/codec/codec.h"
+
+enum { ACK_BUCKETS = 24 };
+
+enum ingest_counter {
+    COUNT_REQUESTS,
+    COUNT_ITEMS,
+    COUNT_ROWS,
+    COUNT_REJECTED_ITEMS,
+    COUNT_REPAIRED_ITEMS,
+    COUNT_MOVED_TIMES,
+    COUNT_REFUSED_REQUESTS,
+    COUNT_BAD_REQUESTS,
+    COUNT_REPEATS,
+    COUNT_BODY_BYTES,
+    COUNT_EXPANDED_BYTES,
+    COUNT_PAYLOAD_BYTES,
+    COUNT_ENTRIES,
+    COUNT_ACK_NS,
+    COUNT_ACKS,
+    COUNTER_COUNT
+};
+
+struct ingest {
+    struct env *env;
+    struct ingest_options options;
+    struct wal *wal;
+    struct publisher *publisher;
+    struct http_route routes[SIGNAL_COUNT];
+    uint32_t table_ids[OTLP_TABLE_COUNT];
+    uint64_t hash_seed;
+    struct ingest_worker *workers;
+    struct ingest_route {
+        struct ingest *ingest;
+        enum otlp_signal signal;
+    } route_contexts[SIGNAL_COUNT];
+};
+
+enum ingest_mode { MODE_AUTO, MODE_WAIT_FOR, MODE_FORCE };
+
+/* A request whose rows are in builders or in a submission. */
+struct ingest_request {
+    struct ingest_request *next;
+    struct ingest_worker *worker;
+    struct http_exchange *exchange; /* NULL once answered */
+    enum otlp_signal signal;
+    enum ingest_mode mode;
+    bool has_producer;
+    char producer[WAL_PRODUCER_ID_MAX];
+    uint8_t producer_length;
+    uint64_t producer_sequence;
+    struct hash128 body_hash;
+    uint64_t rejected;
+    char reject_reason[240];
+    uint32_t first_row[OTLP_TABLE_COUNT], rows[OTLP_TABLE_COUNT];
+    /* set when its submission is durable */
+    uint64_t term, seq[OTLP_TABLE_COUNT];
+    uint32_t group;
+    /* `force` */
+    struct publish_waiter waiters[OTLP_TABLE_COUNT];
+    _Atomic uint32_t waits_left;
+    _Atomic int wait_status; /* enum status: the worst */
+    struct http_task task;
+    int64_t deadline_ns;
+};
+
+/* One hand-over to the log. Kept and reused, for its buffers. */
+struct ingest_submission {
+    struct ingest_submission *next; /* free list */
+    struct wal_submission wal;
+    struct ingest_worker *worker;
+    struct ingest_request *requests;
+    struct wal_entry entries[OTLP_TABLE_COUNT + 1];
+    int tables[OTLP_TABLE_COUNT + 1]; /* otlp_table_id; -1: PRODUCERS */
+    struct buf payloads[OTLP_TABLE_COUNT];
+    struct buf contributions[OTLP_TABLE_COUNT + 1];
+    struct http_task task;
+    enum status status;
+    struct error err;
+};
+
+struct ingest_worker {
+    struct ingest *ingest;
+    struct http_worker *http;
+    struct otlp_decoder decoder;
+    struct codec_expander *expander;
+    struct buf expanded;
+    struct ingest_request *requests, **requests_tail; /* whose rows are in the builders */
+    struct buf contributions[OTLP_TABLE_COUNT + 1];   /* of them; the last: PRODUCERS */
+    struct ingest_submission *free_submissions;
+    struct ingest_request *forced;         /* waiting for their commit */
+    struct http_exchange *parked[64];      /* waiting for a producer's write in flight */
+    unsigned parked_count;
+    unsigned in_flight;
+    _Atomic uint64_t counters[COUNTER_COUNT];
+    _Atomic uint64_t ack_buckets[ACK_BUCKETS];
+};
+
+static inline void ingest_count(struct ingest_worker *worker, enum ingest_counter counter,
+                                uint64_t by)
+{
+    atomic_fetch_add_explicit(&worker->counters[counter], by, memory_order_relaxed);
+}
+
+/* submit.c */
+bool ingest_worker_is_full(const struct ingest_worker *worker);
+void ingest_worker_add(struct ingest_worker *worker, struct ingest_request *request);
+void ingest_worker_round(void *context, struct http_worker *http);
+void ingest_worker_flush(struct ingest_worker *worker);
+
+/* otlp_http.c */
+void ingest_handle(void *context, struct http_exchange *exchange);
+bool ingest_admit(void *context, struct http_exchange *exchange);
+void ingest_answer(struct ingest_request *request, const char *boundary);
+void ingest_answer_error(struct ingest_request *request, enum status status, const char *message);
+
+#endif

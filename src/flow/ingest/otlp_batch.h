@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows of one OTLP table under construction. Columns of the row domain have a builder with a slot a
+ * row; columns of the other domains have a builder with a slot a distinct resource, scope or metric,
+ * and the domain one int32 index a row, shared by all its columns.
+ */
+#ifndef SLUICE_FLOW_INGEST_OTLP_BATCH_H
+#define SLUICE_FLOW_INGEST_OTLP_BATCH_H
+
+#include "flow/ingest/otlp_tables.h"
+
+/* What a domain has seen: identity -> ordinal. */
+struct otlp_memo {
+    struct hash128 *keys; /* by ordinal */
+    bool *is_raw;         /* by ordinal: columns cannot give this value back */
+    int32_t count, capacity;
+    int32_t *slots; /* open addressing, -1 free */
+    uint32_t slot_count;
+};
+
+struct otlp_batch {
+    const struct otlp_table *table;
+    struct arrow_field fields[OTLP_COLUMNS_MAX]; /* of the builders: without the outer dictionary */
+    struct arrow_builder columns[OTLP_COLUMNS_MAX];
+    struct buf indices[DOMAIN_COUNT];
+    struct otlp_memo memos[DOMAIN_COUNT];
+    int32_t current[DOMAIN_COUNT];       /* ordinal of the message at hand */
+    uint64_t generation[DOMAIN_COUNT];   /* of the decoder, when `current` was set */
+    int64_t rows;
+    bool is_failed; /* a memo found no memory */
+};
+
+enum status otlp_batch_create(enum otlp_table_id id, struct otlp_batch **out_batch,
+                              struct error *err) MUST_CHECK;
+void otlp_batch_destroy(struct otlp_batch *batch); /* accepts NULL */
+void otlp_batch_clear(struct otlp_batch *batch);   /* keeps memory */
+void otlp_batch_truncate(struct otlp_batch *batch, int64_t rows);
+bool otlp_batch_failed(const struct otlp_batch *batch);
+size_t otlp_batch_bytes(const struct otlp_batch *batch);
+
+/* The ordinal of `key`, or -1 with *out_is_new: append one slot to each column of the domain, then
+ * call otlp_memo_add. */
+int32_t otlp_memo_find(const struct otlp_memo *memo, struct hash128 key);
+int32_t otlp_memo_add(struct otlp_memo *memo, struct hash128 key, bool is_raw); /* -1: no memory */
+
+/* A view over everything; borrows the batch. `out_batch` is owned by the caller. */
+enum status otlp_batch_view(const struct otlp_batch *batch, struct arrow_batch *out_batch,
+                            struct error *err) MUST_CHECK;
+/* Smallest and largest `time`; 0, 0 without rows. */
+void otlp_batch_times(const struct otlp_batch *batch, int64_t *out_min_us, int64_t *out_max_us);
+
+#endif

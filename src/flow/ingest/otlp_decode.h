@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * OTLP protobuf -> columns. One decoder a worker; its batches are filled by request after request.
+ *
+ * A request that is not well-formed protobuf is refused whole, and what it had appended is rolled
+ * back. What is wrong within an item touches that item alone: it is rejected (nested too deeply), or
+ * stored with the message's bytes in _sluice_raw beside what columns can hold (text that is not
+ * UTF-8, ids of wrong length, times beyond int64, keys that stand twice, unknown fields).
+ *
+ * Rules: text without presence is null where empty; keys that stand twice: the last value counts;
+ * ids are lower-case hex; values of attributes are text with one type character a pair.
+ */
+#ifndef SLUICE_FLOW_INGEST_OTLP_DECODE_H
+#define SLUICE_FLOW_INGEST_OTLP_DECODE_H
+
+#include "flow/ingest/otlp_batch.h"
+#include "format/wire/wire.h"
+
+enum otlp_signal { SIGNAL_LOGS, SIGNAL_TRACES, SIGNAL_METRICS, SIGNAL_COUNT };
+
+enum { OTLP_DEPTH_MAX = 64, OTLP_LEVELS_MAX = 4, OTLP_DAYS_MAX = 32 };
+/* What small bytes on the wire may grow into: parts of one list, and of all lists of a request. */
+enum { OTLP_LIST_MAX = 65536, OTLP_PARTS_MAX = 2000000 };
+
+/* A message that encloses the item, and the field by which it does. */
+struct otlp_level {
+    struct span message;
+    uint32_t field;
+};
+
+struct otlp_decoder {
+    struct otlp_batch *batches[OTLP_TABLE_COUNT]; /* made when first needed */
+    uint64_t hash_seed;   /* so that nobody can choose which resources collide */
+    uint64_t items_max;
+    size_t bytes_max;     /* of a batch, after a request */
+
+    /* of the request at hand */
+    int64_t received_us;
+    uint64_t items, rejected, repaired, moved_times;
+    char reject_reason[240]; /* the first one */
+    uint64_t parts;
+    bool is_malformed, is_too_many, is_too_large;
+    int64_t rows_before[OTLP_TABLE_COUNT];
+
+    /* of the messages around the item */
+    struct span resource, resource_schema_url, scope, scope_schema_url, metric;
+    bool is_domain_raw[DOMAIN_COUNT]; /* something at that level that no column holds */
+    uint64_t generation;              /* rises with every change of the above */
+    uint64_t domain_generation[DOMAIN_COUNT];
+    struct otlp_level levels[OTLP_LEVELS_MAX];
+    uint32_t level_count;
+
+    /* of the item */
+    bool is_raw;
+    const char *refusal; /* why the item must be rejected; NULL: it need not */
+    uint64_t refused_generation; /* of a resource or scope that was refused */
+    struct buf pairs, pairs2;  /* struct span: attributes, and those of a nested message */
+    struct buf children;       /* struct span: events, links, exemplars, ... */
+    struct buf children2;
+    struct buf longs, longs2;  /* uint64_t: bucket counts, bounds */
+    struct buf text, types, scratch, slots, merged[DOMAIN_COUNT];
+};
+
+void otlp_decoder_init(struct otlp_decoder *decoder, uint64_t hash_seed, uint64_t items_max,
+                       size_t bytes_max);
+void otlp_decoder_deinit(struct otlp_decoder *decoder);
+
+/* Appends the rows of one request. INVALID (malformed), TOO_LARGE, NO_MEMORY: nothing was appended.
+ * Otherwise `rejected` and `reject_reason` tell of items that were refused. */
+enum status otlp_decode(struct otlp_decoder *decoder, enum otlp_signal signal, struct span body,
+                        int64_t received_us, struct error *err) MUST_CHECK;
+/* Takes back the rows of the last request. */
+void otlp_decode_rollback(struct otlp_decoder *decoder);
+
+/* ---- between the files of the decoder ---- */
+
+/* The batch of a table with the resource, scope and (for metrics) metric of the item interned and
+ * their indices appended for one more row; NULL: no memory, or malformed. */
+struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_id table);
+/* Ends the row: time, receipt time, raw bytes. Rolls it back where the item is to be rejected. */
+void otlp_row_end(struct otlp_decoder *decoder, struct otlp_batch *batch, struct span item,
+                  uint64_t time_nano, uint64_t fallback_nano);
+
+/* To call once the lists of the item at hand are filled: counts them, and refuses what is too long. */
+void otlp_check_lists(struct otlp_decoder *decoder, struct otlp_batch *batch);
+/* The same for one list of a nested message. */
+void otlp_refuse_long(struct otlp_decoder *decoder, const struct buf *list);
+void otlp_put_text(struct otlp_decoder *decoder, struct arrow_builder *builder, struct span text);
+void otlp_put_text_or_null(struct otlp_decoder *decoder, struct arrow_builder *builder,
+                           struct span text);
+void otlp_put_id(struct otlp_decoder *decoder, struct arrow_builder *builder, struct span id,
+                 size_t width);
+void otlp_put_u64(struct otlp_decoder *decoder, struct arrow_builder *builder, uint64_t value);
+/* An AnyValue as text; *out_type its character. */
+void otlp_put_any(struct otlp_decoder *decoder, struct arrow_builder *builder, struct span any,
+                  char *out_type);
+/* KeyValue messages as a map and its types; one slot each. */
+void otlp_put_attributes(struct otlp_decoder *decoder, struct arrow_builder *map,
+                         struct arrow_builder *types, const struct buf *pairs);
+/* The text of attribute `name` if it is there as a string; data NULL otherwise. */
+struct span otlp_find_text_attribute(const struct buf *pairs, const char *name);
+
+static inline bool otlp_must_stop(const struct otlp_decoder *decoder)
+{
+    return decoder->is_malformed || decoder->is_too_many || decoder->is_too_large;
+}
+
+static inline void otlp_push_span(struct buf *list, struct span span)
+{
+    buf_put(list, &span, sizeof span);
+}
+
+static inline size_t otlp_span_count(const struct buf *list)
+{
+    return list->length / sizeof(struct span);
+}
+
+static inline const struct span *otlp_spans(const struct buf *list)
+{
+    return (const struct span *)(const void *)list->data;
+}
+
+void otlp_decode_log_record(struct otlp_decoder *decoder, struct span item);
+void otlp_decode_span(struct otlp_decoder *decoder, struct span item);
+void otlp_decode_metric(struct otlp_decoder *decoder, struct span metric);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * OTLP/HTTP (opentelemetry.io, "OTLP Specification" 1.5): what a request must be, and every answer.
+ * Retryable are 429, 502, 503 and 504, and carry Retry-After where waiting helps; everything that
+ * would fail again the same way is another 4xx. Bodies of answers are in the request's encoding.
+ * Thread: the HTTP worker's.
+ */
+#include <stdio.h>
+
+#include "flow/ingest/ingest_internal.h"
+
+static const char protobuf_type[] = "application/x-protobuf";
+
+/* ---- answers ---- */
+
+/* google.rpc.Status { code 1, message 2 } */
+static void answer_status(struct http_exchange *exchange, enum status status, int code,
+                          const char *message, uint64_t retry_ms)
+{
+    struct buf body = {0};
+    char retry_text[24];
+    struct http_field retry = {.name = "Retry-After", .value = retry_text};
+    snprintf(retry_text, sizeof retry_text, "%llu", (unsigned long long)((retry_ms + 999) / 1000));
+    wire_put_varint(&body, 1, (uint64_t)status_grpc_code(status));
+    wire_put_bytes(&body, 2, span_of_text(message));
+    http_respond(exchange, code, protobuf_type, span_of(body.data, body.failed ? 0 : body.length),
+                 &retry, retry_ms > 0);
+    buf_deinit(&body);
+}
+
+static bool is_worth_a_retry(int code)
+{
+    return code == 429 || code == 503;
+}
+
+static void refuse(struct ingest_worker *worker, struct http_exchange *exchange,
+                   const struct error *err)
+{
+    int code = status_http_code(err->status);
+    ingest_count(worker, code < 500 && code != 429 ? COUNT_BAD_REQUESTS : COUNT_REFUSED_REQUESTS, 1);
+    answer_status(exchange, err->status, code, err->message, is_worth_a_retry(code) ? 1000 : 0);
+}
+
+static void count_ack(struct ingest_worker *worker, int64_t elapsed_ns)
+{
+    size_t bucket = 0;
+    while (bucket < ACK_BUCKETS - 1 &&
+           elapsed_ns > (int64_t)ingest_ack_bucket_us(bucket) * 1000)
+        bucket++;
+    atomic_fetch_add_explicit(&worker->ack_buckets[bucket], 1, memory_order_relaxed);
+    ingest_count(worker, COUNT_ACK_NS, (uint64_t)elapsed_ns);
+    ingest_count(worker, COUNT_ACKS, 1);
+}
+
+/* ExportXServiceResponse { partial_success 1 { rejected 1, error_message 2 } } */
+static void put_response(struct buf *body, uint64_t rejected, const char *reason)
+{
+    struct buf partial = {0};
+    if (rejected == 0)
+        return;
+    wire_put_varint(&partial, 1, rejected);
+    wire_put_bytes(&partial, 2, span_of_text(reason));
+    wire_put_bytes(body, 1, span_of(partial.data, partial.length));
+    body->failed |= partial.failed;
+    buf_deinit(&partial);
+}
+
+enum { RECEIPT_TEXT_BYTES = 160 };
+
+struct receipts {
+    char texts[OTLP_TABLE_COUNT + 16][RECEIPT_TEXT_BYTES];
+    struct http_field fields[OTLP_TABLE_COUNT + 18];
+    size_t count;
+};
+
+static void add_receipt(struct receipts *receipts, struct log_id log, uint32_t group, uint64_t term,
+                        uint64_t seq, uint32_t first_row, uint32_t rows)
+{
+    char id[LOG_ID_TEXT_BYTES];
+    char *text = receipts->texts[receipts->count];
+    log_id_to_text(log, id);
+    snprintf(text, RECEIPT_TEXT_BYTES, "%s/%u/%llu/%llu;first=%u;rows=%u", id, group,
+             (unsigned long long)term, (unsigned long long)seq, first_row, rows);
+    receipts->fields[receipts->count++] = (struct http_field){"Sluice-Receipt", text};
+}
+
+static void answer_stored(struct http_exchange *exchange, struct receipts *receipts,
+                          const char *boundary, uint64_t rejected, const char *reason)
+{
+    struct buf body = {0};
+    put_response(&body, rejected, reason);
+    receipts->fields[receipts->count++] = (struct http_field){"Sluice-Boundary", boundary};
+    http_respond(exchange, 200, protobuf_type, span_of(body.data, body.failed ? 0 : body.length),
+                 receipts->fields, receipts->count);
+    buf_deinit(&body);
+}
+
+void ingest_answer(struct ingest_request *request, const char *boundary)
+{
+    struct ingest_worker *worker = request->worker;
+    struct receipts receipts = {.count = 0};
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
+        if (request->rows[i])
+            add_receipt(&receipts, wal_log_id(worker->ingest->wal), request->group, request->term,
+                        request->seq[i], request->first_row[i], request->rows[i]);
+    }
+    if (request->mode == MODE_WAIT_FOR)
+        count_ack(worker, env_mono_ns(worker->ingest->env) -
+                              http_exchange_started_ns(request->exchange));
+    answer_stored(request->exchange, &receipts, boundary, request->rejected,
+                  request->reject_reason);
+    request->exchange = NULL;
+}
+
+void ingest_answer_error(struct ingest_request *request, enum status status, const char *message)
+{
+    int code = status_http_code(status);
+    ingest_count(request->worker, COUNT_REFUSED_REQUESTS, 1);
+    answer_status(request->exchange, status, code, message, is_worth_a_retry(code) ? 1000 : 0);
+    request->exchange = NULL;
+}
+
+/* ---- what a request asks for ---- */
+
+struct ask {
+    enum ingest_mode mode;
+    enum codec codec;
+    bool has_producer;
+    struct span producer;
+    uint64_t sequence;
+};
+
+static enum status read_mode(const struct http_head *head, bool has_publisher,
+                             enum ingest_mode *out_mode, struct error *err)
+{
+    struct span text = http_query_get(head->query, "commit");
+    if (!text.data)
+        text = http_head_get(head, "sluice-commit");
+    if (!text.data || span_equal(text, span_of_text("wait_for"))) {
+        *out_mode = MODE_WAIT_FOR;
+    } else if (span_equal(text, span_of_text("auto"))) {
+        *out_mode = MODE_AUTO;
+    } else if (span_equal(text, span_of_text("force"))) {
+        if (!has_publisher)
+            return error_set(err, STATUS_HALTED, "commit=force: this server does not publish");
+        *out_mode = MODE_FORCE;
+    } else if (span_equal(text, span_of_text("remote"))) {
+        return error_set(err, STATUS_HALTED, "commit=remote: this server has no mirror");
+    } else {
+        return error_set(err, STATUS_INVALID,
+                         "commit=%.*s: the modes are auto, wait_for, remote and force",
+                         (int)size_min(text.length, 40), (const char *)text.data);
+    }
+    return STATUS_OK;
+}
+
+static enum status read_producer(const struct http_head *head, struct ask *ask, struct error *err)
+{
+    struct span producer = http_head_get(head, "sluice-producer");
+    struct span sequence = http_head_get(head, "sluice-sequence");
+    struct span session = http_head_get(head, "sluice-session");
+    if (!producer.data && !sequence.data)
+        return STATUS_OK;
+    if (!producer.data || !sequence.data)
+        return error_set(err, STATUS_INVALID,
+                         "Sluice-Producer and Sluice-Sequence only go together");
+    if (producer.length == 0 || producer.length > WAL_PRODUCER_ID_MAX)
+        return error_set(err, STATUS_INVALID, "Sluice-Producer has 1 to %d bytes",
+                         (int)WAL_PRODUCER_ID_MAX);
+    if (!parse_u64((const char *)sequence.data, sequence.length, &ask->sequence) ||
+        ask->sequence == 0)
+        return error_set(err, STATUS_INVALID, "Sluice-Sequence is a whole number from 1");
+    if (session.data && !span_equal(session, producer))
+        return error_set(err, STATUS_INVALID,
+                         "Sluice-Session differs from Sluice-Producer, which decides the order");
+    ask->has_producer = true;
+    ask->producer = producer;
+    return STATUS_OK;
+}
+
+static bool is_media_type(struct span value, const char *type)
+{
+    size_t length = 0;
+    while (length < value.length && value.data[length] != ';' && value.data[length] != ' ')
+        length++;
+    return http_name_is(span_of(value.data, length), type);
+}
+
+static enum status read_ask(const struct ingest *ingest, const struct http_head *head,
+                            struct ask *ask, struct error *err)
+{
+    struct span type = http_head_get(head, "content-type");
+    struct span coding = http_head_get(head, "content-encoding");
+    if (!type.data || !is_media_type(type, protobuf_type))
+        return error_set(err, STATUS_MEDIA_TYPE, "Content-Type must be %s", protobuf_type);
+    ask->codec = CODEC_NONE;
+    if (coding.data && coding.length &&
+        (!codec_from_name((const char *)coding.data, coding.length, &ask->codec) ||
+         (ask->codec != CODEC_NONE && ask->codec != CODEC_GZIP)))
+        return error_set(err, STATUS_MEDIA_TYPE, "Content-Encoding must be identity or gzip");
+    TRY(read_mode(head, ingest->publisher != NULL, &ask->mode, err));
+    return read_producer(head, ask, err);
+}
+
+bool ingest_admit(void *context, struct http_exchange *exchange)
+{
+    struct ingest_route *route = context;
+    struct ingest_worker *worker = http_worker_state(http_exchange_worker(exchange));
+    const struct http_head *head = http_exchange_head(exchange);
+    struct ask ask = {0};
+    struct error err;
+    uint64_t retry_ms = 1000;
+    if (read_ask(route->ingest, head, &ask, &err) != STATUS_OK) {
+        refuse(worker, exchange, &err);
+        return false;
+    }
+    enum status status = STATUS_OK;
+    if (ingest_worker_is_full(worker))
+        status = error_set(&err, STATUS_BUSY, "the log is behind; try again");
+    else
+        status = wal_admit(route->ingest->wal, head->content_length, &retry_ms, &err);
+    if (status == STATUS_OK)
+        return true;
+    ingest_count(worker, COUNT_REFUSED_REQUESTS, 1);
+    answer_status(exchange, status, status_http_code(status), err.message, retry_ms);
+    return false;
+}
+
+/* ---- handling ---- */
+
+static enum status expand_body(struct ingest_worker *worker, enum codec codec, struct span body,
+                               struct span *out_body, struct error *err)
+{
+    size_t limit = worker->ingest->options.expanded_bytes_max;
+    ingest_count(worker, COUNT_BODY_BYTES, body.length);
+    if (codec == CODEC_NONE) {
+        *out_body = body;
+    } else {
+        codec_expander_reset(worker->expander, limit);
+        buf_clear(&worker->expanded);
+        TRY(codec_expander_feed(worker->expander, body, &worker->expanded, err));
+        TRY(codec_expander_finish(worker->expander, err));
+        *out_body = span_of(worker->expanded.data, worker->expanded.length);
+    }
+    ingest_count(worker, COUNT_EXPANDED_BYTES, out_body->length);
+    if (out_body->length > limit)
+        return error_set(err, STATUS_TOO_LARGE, "the body has more than %zu bytes", limit);
+    return STATUS_OK;
+}
+
+/* True: the exchange is answered or parked, and nothing is to be stored. */
+static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *exchange,
+                          struct ingest_route *route, const struct ask *ask, struct hash128 hash)
+{
+    struct wal_receipt stored[16];
+    struct receipts receipts = {.count = 0};
+    struct error err;
+    uint32_t count = 0;
+    uint64_t expected = 0, rejected = 0;
+    switch (wal_producer_begin(worker->ingest->wal, ask->producer, ask->sequence, hash, stored,
+                               &count, &expected)) {
+    case WAL_PRODUCER_NEW:
+        return false;
+    case WAL_PRODUCER_REPEAT:
+        for (uint32_t i = 0; i < count; i++) {
+            if (stored[i].rows)
+                add_receipt(&receipts, wal_log_id(worker->ingest->wal), stored[i].group,
+                            stored[i].term, stored[i].seq, stored[i].first_row, stored[i].rows);
+            rejected = stored[i].rejected > rejected ? stored[i].rejected : rejected;
+        }
+        ingest_count(worker, COUNT_REPEATS, 1);
+        answer_stored(exchange, &receipts, "durable", rejected,
+                      "rejected when this request was first stored");
+        return true;
+    case WAL_PRODUCER_OLD:
+        ingest_count(worker, COUNT_REPEATS, 1);
+        receipts.fields[receipts.count++] = (struct http_field){"Sluice-Duplicate", "true"};
+        answer_stored(exchange, &receipts, "durable", 0, "");
+        return true;
+    case WAL_PRODUCER_IN_FLIGHT:
+        if (worker->parked_count < COUNT_OF(worker->parked)) {
+            struct ingest_route **place = http_exchange_scratch(exchange);
+            *place = route;
+            worker->parked[worker->parked_count++] = exchange;
+            return true;
+        }
+        error_set(&err, STATUS_BUSY, "an earlier request of this producer is being written");
+        break;
+    case WAL_PRODUCER_MISMATCH:
+        error_set(&err, STATUS_CONFLICT,
+                  "producer_mismatch: sequence %llu was stored with another body",
+                  (unsigned long long)ask->sequence);
+        break;
+    case WAL_PRODUCER_GAP:
+        error_set(&err, STATUS_CONFLICT, "producer_gap: sequence %llu, expected %llu",
+                  (unsigned long long)ask->sequence, (unsigned long long)expected);
+        break;
+    case WAL_PRODUCER_FULL:
+        error_set(&err, STATUS_LIMIT, "too many producers");
+        break;
+    }
+    refuse(worker, exchange, &err);
+    return true;
+}
+
+/* Every table that the request touched can be committed to. */
+static enum status check_lanes(struct ingest_worker *worker, struct error *err)
+{
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
+        struct otlp_batch *batch = worker->decoder.batches[i];
+        if (batch && batch->rows > worker->decoder.rows_before[i])
+            TRY(publisher_check(worker->ingest->publisher, worker->ingest->table_ids[i], err));
+    }
+    return STATUS_OK;
+}
+
+/* Notes what each table got of this request. False: out of memory. */
+static bool add_contributions(struct ingest_worker *worker, struct ingest_request *request)
+{
+    const struct otlp_decoder *decoder = &worker->decoder;
+    struct wal_contribution contribution = {
+        .rejected = (uint32_t)request->rejected,
+        .body_hash = request->body_hash,
+        .producer = request->producer,
+        .producer_length = request->producer_length,
+        .producer_sequence = request->producer_sequence,
+    };
+    bool has_rows = false, is_failed = false;
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
+        const struct otlp_batch *batch = decoder->batches[i];
+        if (!batch || batch->rows == decoder->rows_before[i])
+            continue;
+        contribution.first_row = request->first_row[i] = (uint32_t)decoder->rows_before[i];
+        contribution.rows = request->rows[i] = (uint32_t)(batch->rows - decoder->rows_before[i]);
+        buf_put(&worker->contributions[i], &contribution, sizeof contribution);
+        is_failed |= worker->contributions[i].failed;
+        has_rows = true;
+    }
+    if (!has_rows) {
+        contribution.first_row = contribution.rows = 0;
+        buf_put(&worker->contributions[OTLP_TABLE_COUNT], &contribution, sizeof contribution);
+        is_failed |= worker->contributions[OTLP_TABLE_COUNT].failed;
+    }
+    return !is_failed;
+}
+
+static struct ingest_request *make_request(struct ingest_worker *worker,
+                                           struct http_exchange *exchange, enum otlp_signal signal,
+                                           const struct ask *ask, struct hash128 hash)
+{
+    struct ingest_request *request = mem_alloc_zero(1, sizeof *request);
+    if (!request)
+        return NULL;
+    request->worker = worker;
+    request->exchange = exchange;
+    request->signal = signal;
+    request->mode = ask->mode;
+    request->body_hash = hash;
+    request->has_producer = ask->has_producer;
+    if (ask->has_producer) {
+        memcpy(request->producer, ask->producer.data, ask->producer.length);
+        request->producer_length = (uint8_t)ask->producer.length;
+        request->producer_sequence = ask->sequence;
+    }
+    request->rejected = worker->decoder.rejected;
+    memcpy(request->reject_reason, worker->decoder.reject_reason, sizeof request->reject_reason);
+    return request;
+}
+
+static void count_request(struct ingest_worker *worker)
+{
+    const struct otlp_decoder *decoder = &worker->decoder;
+    ingest_count(worker, COUNT_REQUESTS, 1);
+    ingest_count(worker, COUNT_ITEMS, decoder->items);
+    ingest_count(worker, COUNT_ROWS, decoder->items - decoder->rejected);
+    ingest_count(worker, COUNT_REJECTED_ITEMS, decoder->rejected);
+    ingest_count(worker, COUNT_REPAIRED_ITEMS, decoder->repaired);
+    ingest_count(worker, COUNT_MOVED_TIMES, decoder->moved_times);
+}
+
+/* Decodes into the builders and queues the request. On failure nothing of it is left there. */
+static enum status store(struct ingest_worker *worker, struct http_exchange *exchange,
+                         enum otlp_signal signal, const struct ask *ask, struct span body,
+                         struct hash128 hash, struct error *err)
+{
+    struct otlp_decoder *decoder = &worker->decoder;
+    int64_t received_us = env_wall_ns(worker->ingest->env) / 1000;
+    TRY(otlp_decode(decoder, signal, body, received_us, err));
+    enum status status = ask->mode == MODE_FORCE ? check_lanes(worker, err) : STATUS_OK;
+    struct ingest_request *request = NULL;
+    if (status == STATUS_OK) {
+        request = make_request(worker, exchange, signal, ask, hash);
+        if (!request)
+            status = error_set(err, STATUS_NO_MEMORY, "out of memory");
+    }
+    if (status != STATUS_OK) {
+        otlp_decode_rollback(decoder);
+        return status;
+    }
+    count_request(worker);
+    if (decoder->items == decoder->rejected && !ask->has_producer) { /* nothing to store */
+        ingest_answer(request, "durable");
+        mem_free(request);
+        return STATUS_OK;
+    }
+    CHECK(add_contributions(worker, request)); /* 1,024 small structs, kept for ever */
+    http_exchange_release_body(exchange);
+    ingest_worker_add(worker, request);
+    return STATUS_OK;
+}
+
+void ingest_handle(void *context, struct http_exchange *exchange)
+{
+    struct ingest_route *route = context;
+    struct ingest_worker *worker = http_worker_state(http_exchange_worker(exchange));
+    struct ask ask = {0};
+    struct span body;
+    struct error err;
+    if (read_ask(route->ingest, http_exchange_head(exchange), &ask, &err) != STATUS_OK ||
+        expand_body(worker, ask.codec, http_exchange_body(exchange), &body, &err) != STATUS_OK) {
+        refuse(worker, exchange, &err);
+        return;
+    }
+    struct hash128 hash = hash128(body.data, body.length);
+    if (ask.has_producer && settle_repeat(worker, exchange, route, &ask, hash))
+        return;
+    if (store(worker, exchange, route->signal, &ask, body, hash, &err) != STATUS_OK) {
+        if (ask.has_producer) /* a refused body consumes no number (L29) */
+            wal_producer_abandon(worker->ingest->wal, ask.producer, ask.sequence);
+        refuse(worker, exchange, &err);
+    }
+}

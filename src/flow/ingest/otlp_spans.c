@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Span (opentelemetry/proto/trace/v1/trace.proto) -> a row of otel.spans.
+ */
+#include "flow/ingest/otlp_decode.h"
+
+struct span_record {
+    struct span trace_id, span_id, parent_id, trace_state, name, status_message;
+    uint64_t flags, kind, start_nano, end_nano, dropped, dropped_events, dropped_links;
+    uint64_t status_code;
+    bool has_status;
+};
+
+static void parse_status(struct otlp_decoder *decoder, struct span message,
+                         struct span_record *record)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    decoder->is_raw |= record->has_status;
+    record->has_status = true;
+    while (wire_next(&wire, &field)) {
+        if (field.key == WIRE_KEY(2, WIRE_LEN))
+            record->status_message = field.bytes;
+        else if (field.key == WIRE_KEY(3, WIRE_VARINT))
+            record->status_code = field.value;
+        else
+            decoder->is_raw = true;
+    }
+    decoder->is_malformed |= wire.is_malformed;
+}
+
+static void parse(struct otlp_decoder *decoder, struct span item, struct span_record *record)
+{
+    struct wire wire = wire_of(item);
+    struct wire_field field;
+    buf_clear(&decoder->pairs);
+    buf_clear(&decoder->pairs2);
+    buf_clear(&decoder->children);
+    buf_clear(&decoder->children2);
+    while (wire_next(&wire, &field)) {
+        switch (field.key) {
+        case WIRE_KEY(1, WIRE_LEN):
+            record->trace_id = field.bytes;
+            break;
+        case WIRE_KEY(2, WIRE_LEN):
+            record->span_id = field.bytes;
+            break;
+        case WIRE_KEY(3, WIRE_LEN):
+            record->trace_state = field.bytes;
+            break;
+        case WIRE_KEY(4, WIRE_LEN):
+            record->parent_id = field.bytes;
+            break;
+        case WIRE_KEY(5, WIRE_LEN):
+            record->name = field.bytes;
+            break;
+        case WIRE_KEY(6, WIRE_VARINT):
+            record->kind = field.value;
+            break;
+        case WIRE_KEY(7, WIRE_I64):
+            record->start_nano = field.value;
+            break;
+        case WIRE_KEY(8, WIRE_I64):
+            record->end_nano = field.value;
+            break;
+        case WIRE_KEY(9, WIRE_LEN):
+            otlp_push_span(&decoder->pairs, field.bytes);
+            break;
+        case WIRE_KEY(10, WIRE_VARINT):
+            record->dropped = field.value;
+            break;
+        case WIRE_KEY(11, WIRE_LEN):
+            otlp_push_span(&decoder->children, field.bytes);
+            break;
+        case WIRE_KEY(12, WIRE_VARINT):
+            record->dropped_events = field.value;
+            break;
+        case WIRE_KEY(13, WIRE_LEN):
+            otlp_push_span(&decoder->children2, field.bytes);
+            break;
+        case WIRE_KEY(14, WIRE_VARINT):
+            record->dropped_links = field.value;
+            break;
+        case WIRE_KEY(15, WIRE_LEN):
+            parse_status(decoder, field.bytes, record);
+            break;
+        case WIRE_KEY(16, WIRE_I32):
+            record->flags = field.value;
+            break;
+        default:
+            decoder->is_raw = true;
+            break;
+        }
+    }
+    decoder->is_malformed |= wire.is_malformed;
+}
+
+static void put_event(struct otlp_decoder *decoder, struct arrow_builder *element,
+                      struct span message)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    uint64_t time_nano = 0, dropped = 0;
+    struct span name = {0};
+    struct arrow_builder *children = element->children;
+    buf_clear(&decoder->pairs2);
+    while (wire_next(&wire, &field)) {
+        switch (field.key) {
+        case WIRE_KEY(1, WIRE_I64):
+            time_nano = field.value;
+            break;
+        case WIRE_KEY(2, WIRE_LEN):
+            name = field.bytes;
+            break;
+        case WIRE_KEY(3, WIRE_LEN):
+            otlp_push_span(&decoder->pairs2, field.bytes);
+            break;
+        case WIRE_KEY(4, WIRE_VARINT):
+            dropped = field.value;
+            break;
+        default:
+            decoder->is_raw = true;
+            break;
+        }
+    }
+    decoder->is_malformed |= wire.is_malformed;
+    otlp_refuse_long(decoder, &decoder->pairs2);
+    otlp_put_u64(decoder, &children[EVENT_TIME], time_nano);
+    otlp_put_text_or_null(decoder, &children[EVENT_NAME], name);
+    otlp_put_attributes(decoder, &children[EVENT_ATTRIBUTES], &children[EVENT_TYPES],
+                        &decoder->pairs2);
+    arrow_append_i64(&children[EVENT_DROPPED], (int64_t)(dropped & UINT32_MAX));
+    arrow_close_struct(element);
+}
+
+static void put_link(struct otlp_decoder *decoder, struct arrow_builder *element,
+                     struct span message)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    uint64_t dropped = 0, flags = 0;
+    struct span trace_id = {0}, span_id = {0}, trace_state = {0};
+    struct arrow_builder *children = element->children;
+    buf_clear(&decoder->pairs2);
+    while (wire_next(&wire, &field)) {
+        switch (field.key) {
+        case WIRE_KEY(1, WIRE_LEN):
+            trace_id = field.bytes;
+            break;
+        case WIRE_KEY(2, WIRE_LEN):
+            span_id = field.bytes;
+            break;
+        case WIRE_KEY(3, WIRE_LEN):
+            trace_state = field.bytes;
+            break;
+        case WIRE_KEY(4, WIRE_LEN):
+            otlp_push_span(&decoder->pairs2, field.bytes);
+            break;
+        case WIRE_KEY(5, WIRE_VARINT):
+            dropped = field.value;
+            break;
+        case WIRE_KEY(6, WIRE_I32):
+            flags = field.value;
+            break;
+        default:
+            decoder->is_raw = true;
+            break;
+        }
+    }
+    decoder->is_malformed |= wire.is_malformed;
+    otlp_refuse_long(decoder, &decoder->pairs2);
+    otlp_put_id(decoder, &children[LINK_TRACE_ID], trace_id, 16);
+    otlp_put_id(decoder, &children[LINK_SPAN_ID], span_id, 8);
+    otlp_put_text_or_null(decoder, &children[LINK_STATE], trace_state);
+    otlp_put_attributes(decoder, &children[LINK_ATTRIBUTES], &children[LINK_TYPES],
+                        &decoder->pairs2);
+    arrow_append_i64(&children[LINK_DROPPED], (int64_t)(dropped & UINT32_MAX));
+    arrow_append_i64(&children[LINK_FLAGS], (int64_t)flags);
+    arrow_close_struct(element);
+}
+
+void otlp_decode_span(struct otlp_decoder *decoder, struct span item)
+{
+    struct span_record record = {0};
+    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_SPANS);
+    if (!batch)
+        return;
+    struct arrow_builder *columns = batch->columns;
+    parse(decoder, item, &record);
+    otlp_check_lists(decoder, batch);
+    otlp_put_id(decoder, &columns[SPAN_TRACE_ID], record.trace_id, 16);
+    otlp_put_id(decoder, &columns[SPAN_SPAN_ID], record.span_id, 8);
+    otlp_put_id(decoder, &columns[SPAN_PARENT_SPAN_ID], record.parent_id, 8);
+    otlp_put_text_or_null(decoder, &columns[SPAN_TRACE_STATE], record.trace_state);
+    arrow_append_i64(&columns[SPAN_FLAGS], (int64_t)record.flags);
+    otlp_put_text_or_null(decoder, &columns[SPAN_NAME], record.name);
+    arrow_append_i32(&columns[SPAN_KIND], (int32_t)record.kind);
+    otlp_put_u64(decoder, &columns[SPAN_START_NANO], record.start_nano);
+    otlp_put_u64(decoder, &columns[SPAN_END_NANO], record.end_nano);
+    otlp_put_attributes(decoder, &columns[SPAN_ATTRIBUTES], &columns[SPAN_ATTRIBUTES_TYPES],
+                        &decoder->pairs);
+    arrow_append_i64(&columns[SPAN_DROPPED], (int64_t)(record.dropped & UINT32_MAX));
+    for (size_t i = 0; i < otlp_span_count(&decoder->children); i++)
+        put_event(decoder, &columns[SPAN_EVENTS].children[0], otlp_spans(&decoder->children)[i]);
+    arrow_close_list(&columns[SPAN_EVENTS]);
+    arrow_append_i64(&columns[SPAN_DROPPED_EVENTS], (int64_t)(record.dropped_events & UINT32_MAX));
+    for (size_t i = 0; i < otlp_span_count(&decoder->children2); i++)
+        put_link(decoder, &columns[SPAN_LINKS].children[0], otlp_spans(&decoder->children2)[i]);
+    arrow_close_list(&columns[SPAN_LINKS]);
+    arrow_append_i64(&columns[SPAN_DROPPED_LINKS], (int64_t)(record.dropped_links & UINT32_MAX));
+    if (record.has_status)
+        arrow_append_i32(&columns[SPAN_STATUS_CODE], (int32_t)record.status_code);
+    else
+        arrow_append_null(&columns[SPAN_STATUS_CODE]);
+    otlp_put_text_or_null(decoder, &columns[SPAN_STATUS_MESSAGE], record.status_message);
+    otlp_row_end(decoder, batch, item, record.start_nano, record.end_nano);
+}

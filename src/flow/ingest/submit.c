@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Natural batching (L12): builders become a submission when the log is ready for more, so that a lone
+ * request waits for nothing and many share one sync.
+ *
+ * submission_done runs on the log's thread and wait_done on the publisher's; both only post a task.
+ */
+#include "flow/ingest/ingest_internal.h"
+
+enum {
+    IN_FLIGHT_MAX = 8,               /* submissions a worker may have under way */
+    FLUSH_EARLY_BYTES = 2 << 20,     /* worth a unit of its own while another is in flight */
+    FLUSH_NOW_BYTES = 16 << 20,
+    EARLY_IN_FLIGHT = 3,
+};
+
+static size_t builder_bytes(const struct ingest_worker *worker)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
+        const struct otlp_batch *batch = worker->decoder.batches[i];
+        if (batch && batch->rows)
+            bytes += otlp_batch_bytes(batch);
+    }
+    return bytes;
+}
+
+bool ingest_worker_is_full(const struct ingest_worker *worker)
+{
+    return worker->in_flight >= IN_FLIGHT_MAX;
+}
+
+static struct ingest_submission *take_submission(struct ingest_worker *worker)
+{
+    struct ingest_submission *submission = worker->free_submissions;
+    if (submission) {
+        worker->free_submissions = submission->next;
+        return submission;
+    }
+    submission = mem_alloc_zero(1, sizeof *submission);
+    if (submission)
+        submission->worker = worker;
+    return submission;
+}
+
+/* ---- completion ---- */
+
+static void request_free(struct ingest_request *request)
+{
+    mem_free(request);
+}
+
+static void forced_remove(struct ingest_request *request)
+{
+    struct ingest_request **link = &request->worker->forced;
+    while (*link != request)
+        link = &(*link)->next;
+    *link = request->next;
+}
+
+/* All commits that a `force` request waited for are decided. */
+static void forced_task(struct http_task *task)
+{
+    struct ingest_request *request = CONTAINER_OF(task, struct ingest_request, task);
+    enum status status = (enum status)atomic_load(&request->wait_status);
+    if (request->exchange) {
+        if (status == STATUS_OK)
+            ingest_answer(request, "visible");
+        else if (request->has_producer)
+            ingest_answer_error(request, STATUS_TIMEOUT,
+                                "durable, but not committed to the table in time");
+        else
+            ingest_answer(request, "durable");
+    }
+    forced_remove(request);
+    request_free(request);
+}
+
+static void wait_done(struct publish_waiter *waiter, enum status status)
+{
+    struct ingest_request *request = waiter->context;
+    if (status != STATUS_OK)
+        atomic_store(&request->wait_status, (int)status);
+    if (atomic_fetch_sub(&request->waits_left, 1) == 1)
+        http_worker_post(request->worker->http, &request->task);
+}
+
+static void begin_force(struct ingest_request *request)
+{
+    struct ingest_worker *worker = request->worker;
+    struct ingest *ingest = worker->ingest;
+    request->deadline_ns =
+        env_mono_ns(ingest->env) + (int64_t)ingest->options.force_timeout_ms * 1000000;
+    request->task.run = forced_task;
+    request->next = worker->forced;
+    worker->forced = request;
+    atomic_store(&request->waits_left, 1); /* held while the waits are being asked for */
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
+        if (!request->rows[i])
+            continue;
+        atomic_fetch_add(&request->waits_left, 1);
+        request->waiters[i] = (struct publish_waiter){.done = wait_done, .context = request};
+        publisher_wait(ingest->publisher, &request->waiters[i], ingest->table_ids[i],
+                       request->group, request->seq[i]);
+    }
+    struct publish_waiter own = {.context = request};
+    wait_done(&own, STATUS_OK);
+}
+
+/* The same answer as a time-out's, later than the deadline; its waits go on. */
+static void expire_forced(struct ingest_worker *worker)
+{
+    int64_t now_ns = env_mono_ns(worker->ingest->env);
+    for (struct ingest_request *request = worker->forced; request; request = request->next) {
+        if (!request->exchange || now_ns < request->deadline_ns)
+            continue;
+        if (request->has_producer)
+            ingest_answer_error(request, STATUS_TIMEOUT,
+                                "durable, but not committed to the table in time");
+        else
+            ingest_answer(request, "durable");
+    }
+}
+
+static void complete_request(struct ingest_request *request,
+                             const struct ingest_submission *submission)
+{
+    if (submission->status != STATUS_OK) {
+        ingest_answer_error(request, submission->status, submission->err.message);
+        request_free(request);
+        return;
+    }
+    request->term = submission->wal.term;
+    for (uint32_t i = 0; i < submission->wal.entry_count; i++) {
+        if (submission->tables[i] >= 0)
+            request->seq[submission->tables[i]] = submission->entries[i].seq;
+    }
+    if (request->mode == MODE_FORCE) {
+        begin_force(request);
+        return;
+    }
+    ingest_answer(request, request->mode == MODE_AUTO ? "written" : "durable");
+    request_free(request);
+}
+
+static void submission_task(struct http_task *task)
+{
+    struct ingest_submission *submission = CONTAINER_OF(task, struct ingest_submission, task);
+    struct ingest_worker *worker = submission->worker;
+    struct ingest_request *request = submission->requests;
+    worker->in_flight--;
+    while (request) {
+        struct ingest_request *next = request->next;
+        complete_request(request, submission);
+        request = next;
+    }
+    submission->requests = NULL;
+    submission->next = worker->free_submissions;
+    worker->free_submissions = submission;
+}
+
+static void submission_done(struct wal_submission *wal_submission, enum status status,
+                            const struct error *err)
+{
+    struct ingest_submission *submission = wal_submission->context;
+    submission->status = status;
+    if (status != STATUS_OK)
+        submission->err = *err;
+    submission->task.run = submission_task;
+    http_worker_post(submission->worker->http, &submission->task);
+}
+
+/* ---- submission ---- */
+
+static void swap_buf(struct buf *a, struct buf *b)
+{
+    struct buf c = *a;
+    *a = *b;
+    *b = c;
+}
+
+static enum status encode_entry(struct ingest_worker *worker, struct ingest_submission *submission,
+                                int table, struct error *err)
+{
+    struct otlp_batch *batch = worker->decoder.batches[table];
+    struct buf *payload = &submission->payloads[table];
+    struct wal_entry *entry = &submission->entries[submission->wal.entry_count];
+    struct arrow_batch view;
+    TRY(otlp_batch_view(batch, &view, err));
+    buf_clear(payload);
+    /* A queue at the disk makes bytes dearer than cycles (L38). */
+    enum arrow_compression compression =
+        worker->in_flight > 1 ? ARROW_LZ4_FRAME : ARROW_UNCOMPRESSED;
+    enum status status =
+        arrow_ipc_write_batch(batch->table->publish.schema, &view, compression, payload, err);
+    arrow_batch_deinit(&view);
+    TRY(status);
+    swap_buf(&submission->contributions[table], &worker->contributions[table]);
+    buf_clear(&worker->contributions[table]);
+    *entry = (struct wal_entry){
+        .type = WAL_DATA,
+        .table_id = worker->ingest->table_ids[table],
+        .schema_fingerprint = batch->table->fingerprint,
+        .rows = (uint32_t)batch->rows,
+        .contributions = (const void *)submission->contributions[table].data,
+        .contribution_count = (uint32_t)(submission->contributions[table].length /
+                                         sizeof(struct wal_contribution)),
+        .payload = span_of(payload->data, payload->length),
+        .payload_crc = crc32c(0, payload->data, payload->length),
+    };
+    otlp_batch_times(batch, &entry->time_min_us, &entry->time_max_us);
+    submission->tables[submission->wal.entry_count++] = table;
+    ingest_count(worker, COUNT_PAYLOAD_BYTES, payload->length);
+    ingest_count(worker, COUNT_ENTRIES, 1);
+    return STATUS_OK;
+}
+
+/* Requests without rows whose producer's number must last all the same (L29). */
+static void encode_producers(struct ingest_worker *worker, struct ingest_submission *submission)
+{
+    struct buf *from = &worker->contributions[OTLP_TABLE_COUNT];
+    struct buf *to = &submission->contributions[OTLP_TABLE_COUNT];
+    if (from->length == 0)
+        return;
+    swap_buf(to, from);
+    buf_clear(from);
+    submission->entries[submission->wal.entry_count] = (struct wal_entry){
+        .type = WAL_PRODUCERS,
+        .contributions = (const void *)to->data,
+        .contribution_count = (uint32_t)(to->length / sizeof(struct wal_contribution)),
+    };
+    submission->tables[submission->wal.entry_count++] = -1;
+}
+
+static void fail_all(struct ingest_worker *worker, enum status status, const char *message)
+{
+    while (worker->requests) {
+        struct ingest_request *request = worker->requests;
+        worker->requests = request->next;
+        if (request->has_producer)
+            wal_producer_abandon(worker->ingest->wal,
+                                 span_of(request->producer, request->producer_length),
+                                 request->producer_sequence);
+        ingest_answer_error(request, status, message);
+        request_free(request);
+    }
+    worker->requests_tail = &worker->requests;
+    for (int i = 0; i <= OTLP_TABLE_COUNT; i++)
+        buf_clear(&worker->contributions[i]);
+}
+
+void ingest_worker_flush(struct ingest_worker *worker)
+{
+    struct error err;
+    enum status status = STATUS_OK;
+    if (!worker->requests)
+        return;
+    struct ingest_submission *submission = take_submission(worker);
+    if (!submission) {
+        status = error_set(&err, STATUS_NO_MEMORY, "out of memory");
+    } else {
+        submission->wal = (struct wal_submission){
+            .entries = submission->entries, .done = submission_done, .context = submission};
+        for (int i = 0; i < OTLP_TABLE_COUNT && status == STATUS_OK; i++) {
+            if (worker->decoder.batches[i] && worker->decoder.batches[i]->rows)
+                status = encode_entry(worker, submission, i, &err);
+        }
+        encode_producers(worker, submission);
+    }
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
+        if (worker->decoder.batches[i] && worker->decoder.batches[i]->rows)
+            otlp_batch_clear(worker->decoder.batches[i]);
+    }
+    if (status != STATUS_OK) {
+        fail_all(worker, status, err.message);
+        if (submission) {
+            submission->next = worker->free_submissions;
+            worker->free_submissions = submission;
+        }
+        return;
+    }
+    submission->requests = worker->requests;
+    submission->wal.durability = WAL_WRITTEN;
+    for (struct ingest_request *request = worker->requests; request; request = request->next) {
+        if (request->mode != MODE_AUTO) /* the strongest of those that share a write */
+            submission->wal.durability = WAL_SYNCED;
+    }
+    worker->requests = NULL;
+    worker->requests_tail = &worker->requests;
+    worker->in_flight++;
+    wal_submit(worker->ingest->wal, &submission->wal);
+}
+
+void ingest_worker_add(struct ingest_worker *worker, struct ingest_request *request)
+{
+    bool is_many = false;
+    request->next = NULL;
+    *worker->requests_tail = request;
+    worker->requests_tail = &request->next;
+    for (int i = 0; i <= OTLP_TABLE_COUNT; i++)
+        is_many |= worker->contributions[i].length >=
+                   WAL_CONTRIBUTIONS_MAX * sizeof(struct wal_contribution);
+    if (is_many || builder_bytes(worker) >= FLUSH_NOW_BYTES)
+        ingest_worker_flush(worker);
+}
+
+void ingest_worker_round(void *context, struct http_worker *http)
+{
+    UNUSED(context);
+    struct ingest_worker *worker = http_worker_state(http);
+    if (worker->requests &&
+        (worker->in_flight == 0 || (worker->in_flight < EARLY_IN_FLIGHT &&
+                                    builder_bytes(worker) >= FLUSH_EARLY_BYTES)))
+        ingest_worker_flush(worker);
+    if (worker->forced)
+        expire_forced(worker);
+    unsigned parked = worker->parked_count;
+    worker->parked_count = 0;
+    for (unsigned i = 0; i < parked; i++) {
+        struct http_exchange *exchange = worker->parked[i];
+        worker->parked[i] = NULL;
+        struct ingest_route **route = http_exchange_scratch(exchange);
+        ingest_handle(*route, exchange);
+    }
+    if (parked && worker->requests && worker->in_flight == 0)
+        ingest_worker_flush(worker);
+}

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A lane's round: look at the table, resolve what is open, publish what is synced. The steps are those
+ * of E8; after each of them the process may die, and README.md says what the next start does.
+ * Thread: the publisher's, or the caller of publisher_run_once. lane->state, reason, info and waiters
+ * are guarded by publisher->lock; the rest is the worker's alone.
+ */
+#include <stdio.h>
+
+#include "flow/publish/publish_internal.h"
+
+enum { TURNS_MAX = 16, THROUGH_ACK_MS = 10000 };
+
+/* ---- states ---- */
+
+void lane_set_state(struct lane *lane, enum publish_state state, const char *reason)
+{
+    env_lock(lane->publisher->lock);
+    lane->state = state;
+    snprintf(lane->reason, sizeof lane->reason, "%s", reason);
+    if (state != PUBLISH_HALTED && state != PUBLISH_STOOD_DOWN)
+        lane->remedy[0] = '\0';
+    env_unlock(lane->publisher->lock);
+}
+
+static void stop_lane(struct lane *lane, enum publish_state state, const char *reason,
+                      const char *remedy)
+{
+    struct error ignored;
+    env_lock(lane->publisher->lock);
+    lane->state = state;
+    snprintf(lane->reason, sizeof lane->reason, "%s", reason);
+    snprintf(lane->remedy, sizeof lane->remedy, "%s", remedy);
+    env_unlock(lane->publisher->lock);
+    enum status status = halt_save(lane, &ignored); /* without it the next start finds out again */
+    UNUSED(status);
+    lane_wake_waiters(lane);
+}
+
+void lane_halt(struct lane *lane, const char *reason, const char *remedy)
+{
+    stop_lane(lane, PUBLISH_HALTED, reason, remedy);
+}
+
+static enum status halt_now(struct lane *lane, struct error *err, const char *reason,
+                            const char *remedy_format)
+{
+    char remedy[200];
+    snprintf(remedy, sizeof remedy, remedy_format, lane->name);
+    lane_halt(lane, reason, remedy);
+    return error_set(err, STATUS_HALTED, "%s: %s", lane->name, reason);
+}
+
+/* E12: before any durability halt the table is read again for a while. */
+static enum status doubt(struct lane *lane, struct error *err, const char *reason,
+                         const char *remedy_format)
+{
+    struct publisher *publisher = lane->publisher;
+    int64_t now_ns = env_mono_ns(publisher->env);
+    if (!lane->doubt_since_ns)
+        lane->doubt_since_ns = now_ns;
+    if (now_ns - lane->doubt_since_ns < (int64_t)publisher->options.halt_confirm_ms * 1000000)
+        return error_set(err, STATUS_BUSY, "%s", reason);
+    lane->doubt_since_ns = 0;
+    return halt_now(lane, err, reason, remedy_format);
+}
+
+/* ---- the table ---- */
+
+static enum status create_table(struct lane *lane, struct iceberg_table **out_table,
+                                struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    const struct publish_table *definition = lane->definition;
+    struct arrow_schema rows;
+    struct iceberg_schema schema;
+    struct iceberg_partition_field partition = {
+        .transform = {.kind = ICEBERG_DAY}};
+    char partition_name[80];
+    struct iceberg_spec spec = {.fields = &partition};
+    struct iceberg_sort_field sort_fields[4] = {{0}};
+    struct iceberg_sort_order order = {.order_id = 1, .fields = sort_fields};
+    struct arena arena;
+    enum status status;
+    arena_init(&arena, 0);
+    TRY_OR_DONE(status, publish_table_schema(definition, &arena, &rows, &schema, err));
+    for (uint32_t i = 0; i < schema.field_count; i++) {
+        for (size_t s = 0; s < definition->sort_column_count && s < COUNT_OF(sort_fields); s++) {
+            if (strcmp(schema.fields[i].name, definition->sort_columns[s]) == 0)
+                sort_fields[s] = (struct iceberg_sort_field){
+                    .source_id = schema.fields[i].id, .transform = {.kind = ICEBERG_IDENTITY}};
+        }
+        if (definition->time_column && strcmp(schema.fields[i].name, definition->time_column) == 0) {
+            partition.source_id = schema.fields[i].id;
+            snprintf(partition_name, sizeof partition_name, "%s_day", definition->time_column);
+            partition.name = partition_name;
+            spec.field_count = 1;
+        }
+    }
+    order.field_count = (uint32_t)definition->sort_column_count;
+    struct iceberg_table_options options = {
+        .schema = &schema,
+        .spec = definition->time_column ? &spec : NULL,
+        .sort_order = &order,
+        .with_name_mapping = true,
+    };
+    struct catalog_ident ident = {.ns = definition->ns, .name = definition->name};
+    status = iceberg_table_create(publisher->env, publisher->catalog, publisher->store, ident,
+                                  &options, out_table, err);
+done:
+    arena_deinit(&arena);
+    return status;
+}
+
+enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table, struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    struct catalog_ident ident = {.ns = lane->definition->ns, .name = lane->definition->name};
+    enum status status = iceberg_table_load(publisher->catalog, ident, out_table, err);
+    if (status == STATUS_CORRUPT)
+        return doubt(lane, err, err->message, "sluice tables repair %s");
+    if (status != STATUS_NOT_FOUND)
+        return status;
+    if (lane->checkpoint.exists)
+        return doubt(lane, err, "the table was dropped",
+                     "sluice tables rebind %s --confirm --accept");
+    status = create_table(lane, out_table, err);
+    if (status == STATUS_EXISTS || status == STATUS_UNKNOWN_OUTCOME)
+        status = iceberg_table_load(publisher->catalog, ident, out_table, err);
+    return status;
+}
+
+void lane_ack_positions(struct lane *lane, struct positions *out_committed, bool *out_has)
+{
+    struct publisher *publisher = lane->publisher;
+    *out_committed = (struct positions){.count = publisher->group_count};
+    *out_has = false;
+    for (uint32_t g = 0; g < publisher->group_count; g++) {
+        struct wal_ack ack;
+        if (!wal_ack_get(publisher->wal, lane->table_id, g, &ack))
+            continue;
+        out_committed->at[g] = ack.committed;
+        *out_has |= ack.committed.seq != 0;
+    }
+}
+
+static enum chain_verdict ask_chain(void *context, uint32_t group, struct wal_position position)
+{
+    struct lane *lane = context;
+    struct error ignored;
+    uint64_t chain;
+    if (wal_chain_at(lane->publisher->wal, group, position.seq, &chain, &ignored) != STATUS_OK)
+        return CHAIN_UNKNOWN;
+    return chain == position.chain ? CHAIN_OURS : CHAIN_FOREIGN;
+}
+
+/* E4: the directory that committed last, by machine, device and inode. */
+static bool is_in_own_directory(const struct lane *lane, const struct own_state *own)
+{
+    if (lane->checkpoint.exists)
+        return strcmp(lane->checkpoint.owner, lane->publisher->owner) == 0;
+    if (lane->record.exists)
+        return strcmp(lane->record.owner, lane->publisher->owner) == 0;
+    return !own->has_property && !own->has_summary;
+}
+
+enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
+                          const struct own_state *own, struct positions *out_from,
+                          char out_reason[400])
+{
+    struct positions ack, log_end = {.count = lane->publisher->group_count};
+    bool has_ack;
+    lane_ack_positions(lane, &ack, &has_ack);
+    for (uint32_t g = 0; g < log_end.count; g++)
+        log_end.at[g] = wal_synced_end(lane->publisher->wal, g);
+    struct facts facts = {
+        .table_uuid = table->uuid,
+        .bound_uuid = lane->checkpoint.exists ? lane->checkpoint.uuid : "",
+        .own = own,
+        .epoch = is_in_own_directory(lane, own) ? lane->epoch : own->epoch,
+        .checkpoint = &lane->checkpoint,
+        .has_ack = has_ack,
+        .ack = &ack,
+        .record = &lane->record,
+        .log_end = &log_end,
+        .chain = ask_chain,
+        .context = lane,
+    };
+    iceberg_table_base(table, &facts.base);
+    return publish_decide(&facts, out_from, out_reason);
+}
+
+/* ---- settling ---- */
+
+static void note_commit(struct lane *lane, const struct positions *committed, int64_t snapshot_id)
+{
+    struct publisher *publisher = lane->publisher;
+    env_lock(publisher->lock);
+    lane->info.commits_total++;
+    lane->info.rows_total += lane->record.rows;
+    lane->info.files_total += lane->record.file_count;
+    lane->info.last_commit_wall_ms = env_wall_ns(publisher->env) / 1000000;
+    lane->info.snapshot_id = snapshot_id;
+    lane->info.committed = committed->at[0];
+    lane->info.epoch = lane->epoch.counter;
+    env_unlock(publisher->lock);
+}
+
+static enum status acknowledge(struct lane *lane, struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    struct wal_ack acks[PUBLISH_GROUPS_MAX];
+    for (uint32_t g = 0; g < publisher->group_count; g++)
+        acks[g] = (struct wal_ack){.committed = lane->checkpoint.committed.at[g],
+                                   .through = lane->checkpoint.through.at[g]};
+    return wal_ack_table(publisher->wal, lane->table_id, acks, err);
+}
+
+enum status lane_settle(struct lane *lane, const struct positions *committed, int64_t snapshot_id,
+                        int64_t sequence, struct error *err)
+{
+    struct checkpoint checkpoint = {
+        .epoch = lane->epoch,
+        .committed = *committed,
+        .through = *committed,
+        .snapshot_id = snapshot_id,
+        .sequence = sequence,
+    };
+    snprintf(checkpoint.owner, sizeof checkpoint.owner, "%s", lane->publisher->owner);
+    snprintf(checkpoint.uuid, sizeof checkpoint.uuid, "%s",
+             lane->record.exists ? lane->record.uuid : lane->checkpoint.uuid);
+    TRY(checkpoint_save(lane, &checkpoint, err)); /* 7 */
+    TRY(acknowledge(lane, err));                  /* 8 */
+    note_commit(lane, committed, snapshot_id);
+    return STATUS_OK;
+}
+
+/* Nothing of this table up to the end of the log: only `through` moves (L34). */
+static enum status settle_idle(struct lane *lane, const struct positions *end, struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    struct wal_ack acks[PUBLISH_GROUPS_MAX];
+    int64_t now_ns = env_mono_ns(publisher->env);
+    bool is_moved = false;
+    if (lane->through_acked_ns &&
+        now_ns - lane->through_acked_ns < (int64_t)THROUGH_ACK_MS * 1000000)
+        return STATUS_OK;
+    for (uint32_t g = 0; g < end->count; g++) {
+        if (!wal_ack_get(publisher->wal, lane->table_id, g, &acks[g]))
+            acks[g] = (struct wal_ack){0};
+        if (lane->checkpoint.exists)
+            acks[g].committed = lane->checkpoint.committed.at[g];
+        is_moved |= end->at[g].seq > acks[g].through.seq;
+        if (end->at[g].seq > acks[g].through.seq)
+            acks[g].through = end->at[g];
+    }
+    lane->through_acked_ns = now_ns;
+    return is_moved ? wal_ack_table(publisher->wal, lane->table_id, acks, err) : STATUS_OK;
+}
+
+/* ---- one turn ---- */
+
+static enum status begin_record(struct lane *lane, const struct iceberg_table *table,
+                                const struct positions *from, struct error *err)
+{
+    struct record record = {.exists = true, .epoch = lane->epoch, .from = *from};
+    uint8_t random_bytes[16];
+    env_random(lane->publisher->env, random_bytes, sizeof random_bytes);
+    hex_encode(record.prefix, random_bytes, sizeof random_bytes);
+    snprintf(record.owner, sizeof record.owner, "%s", lane->publisher->owner);
+    snprintf(record.uuid, sizeof record.uuid, "%s", table->uuid);
+    TRY(record_save(lane, &record, err)); /* 2 */
+    record_deinit(&lane->record);
+    lane->record = record;
+    arena_init(&lane->record.arena, 0);
+    return STATUS_OK;
+}
+
+/* Commits what the record describes, on the table as it was just seen, and settles. CONFLICT and
+ * UNKNOWN_OUTCOME: look again. */
+static enum status commit_and_settle(struct lane *lane, const struct iceberg_table *table,
+                                     const struct own_state *own, bool with_new_id,
+                                     struct error *err)
+{
+    struct iceberg_table *after = NULL;
+    TRY(commit_record(lane, table, own, with_new_id, &after, err)); /* 4, 5 */
+    struct positions committed = lane->record.to;
+    enum status status = lane_settle(lane, &committed, lane->record.snapshot_id,
+                                     after->last_sequence_number, err);
+    if (status == STATUS_OK)
+        status = lane_delete_attempts(lane, after, &lane->record, err);
+    if (status == STATUS_OK)
+        status = record_remove(lane, err);
+    iceberg_table_destroy(after);
+    return status;
+}
+
+/* Steps 1 to 8 for one range. *out_is_empty: there was nothing to publish. */
+static enum status publish_range(struct lane *lane, const struct iceberg_table *table,
+                                 const struct own_state *own, const struct positions *from,
+                                 bool *out_is_empty, struct error *err)
+{
+    struct range range = {0};
+    struct binding binding = {0};
+    struct positions end = {.count = from->count};
+    enum status status;
+    for (uint32_t g = 0; g < end.count; g++)
+        end.at[g] = wal_synced_end(lane->publisher->wal, g);
+    status = range_read(lane, from, lane->publisher->options.range_bytes_max, &range, err);
+    if (status == STATUS_CORRUPT || status == STATUS_RECLAIMED) {
+        char reason[400];
+        snprintf(reason, sizeof reason, "%s", err->message);
+        return halt_now(lane, err, reason,
+                        status == STATUS_CORRUPT
+                            ? "sluice log repair --confirm, then sluice clear-halt %s --confirm --accept"
+                            : "sluice clear-halt %s --confirm --from GROUP=SEQ");
+    }
+    TRY(status);
+    *out_is_empty = range.rows == 0;
+    if (range.rows == 0) {
+        status = settle_idle(lane, &end, err);
+        goto done;
+    }
+    status = binding_create(lane->definition, &range.schema, table, &binding, err);
+    if (status == STATUS_HALTED) {
+        char reason[400];
+        snprintf(reason, sizeof reason, "%s", err->message);
+        status = halt_now(lane, err, reason, "sluice clear-halt %s --confirm --accept");
+        goto done;
+    }
+    TRY_OR_DONE(status, status);
+    TRY_OR_DONE(status, begin_record(lane, table, from, err));
+    lane->record.to = range.to;
+    memcpy(lane->record.digest, range.digest, sizeof range.digest);
+    TRY_OR_DONE(status, rows_write(lane, table, &binding, &range, &lane->record, err)); /* 3 */
+    status = commit_and_settle(lane, table, own, true, err);
+done:
+    binding_deinit(&binding);
+    range_deinit(&range);
+    return status;
+}
+
+/* E14: an intent of ours that came to nothing. */
+static enum status drop_intent(struct lane *lane, const struct iceberg_table *table,
+                               const struct own_state *own, struct error *err)
+{
+    if (strcmp(lane->record.uuid, table->uuid) == 0 &&
+        positions_equal(&own->positions, &lane->record.from))
+        TRY(lane_delete_files(lane, table, lane->record.prefix, err));
+    return record_remove(lane, err);
+}
+
+static enum status adopt(struct lane *lane, const struct iceberg_table *table,
+                         const struct own_state *own, struct error *err)
+{
+    TRY(iceberg_table_make_durable(lane->publisher->catalog, lane->publisher->store, table, err));
+    TRY(lane_settle(lane, &own->positions, own->snapshot_id, own->sequence, err));
+    TRY(lane_delete_attempts(lane, table, &lane->record, err));
+    return record_remove(lane, err);
+}
+
+static enum status discard(struct lane *lane, const struct iceberg_table *table, struct error *err)
+{
+    TRY(iceberg_table_make_durable(lane->publisher->catalog, lane->publisher->store, table, err));
+    TRY(lane_delete_files(lane, table, lane->record.prefix, err));
+    TRY(lane_delete_attempts(lane, table, &lane->record, err));
+    return record_remove(lane, err);
+}
+
+static enum status act(struct lane *lane, enum decision decision, const char *reason,
+                       const struct iceberg_table *table, const struct own_state *own,
+                       const struct positions *from, bool must_publish, bool *out_is_done,
+                       struct error *err)
+{
+    bool is_empty = true;
+    if (decision != DECIDE_HALT)
+        lane->doubt_since_ns = 0;
+    switch (decision) {
+    case DECIDE_GO_ON:
+        if (lane->record.exists) /* an intent */
+            TRY(drop_intent(lane, table, own, err));
+        lane->is_recovered = true;
+        if (must_publish)
+            TRY(publish_range(lane, table, own, from, &is_empty, err));
+        *out_is_done = is_empty;
+        return STATUS_OK;
+    case DECIDE_COMMIT_AGAIN:
+    case DECIDE_REWRITE_LIST:
+    case DECIDE_REBASE:
+        if (decision == DECIDE_REBASE)
+            lane->info.rebases_total++;
+        return commit_and_settle(lane, table, own, decision == DECIDE_REBASE, err);
+    case DECIDE_DONE:
+        return adopt(lane, table, own, err);
+    case DECIDE_DISCARD:
+        return discard(lane, table, err);
+    case DECIDE_STAND_DOWN: {
+        char remedy[200];
+        snprintf(remedy, sizeof remedy, "sluice clear-halt %s --confirm --accept", lane->name);
+        stop_lane(lane, PUBLISH_STOOD_DOWN, reason, remedy);
+        return error_set(err, STATUS_FENCED, "%s: %s", lane->name, reason);
+    }
+    case DECIDE_HALT_REBIND:
+        return halt_now(lane, err, reason, "sluice tables rebind %s --confirm --accept");
+    case DECIDE_HALT:
+        return doubt(lane, err, reason,
+                     strstr(reason, "histor") && strstr(reason, "log's")
+                         ? "sluice log fork --confirm"
+                         : "sluice clear-halt %s --confirm --accept");
+    case DECISION_COUNT:
+        break;
+    }
+    return error_set(err, STATUS_INTERNAL, "%s: no such decision", lane->name);
+}
+
+/* Looks at the table, decides, acts once. */
+static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done, struct error *err)
+{
+    struct iceberg_table *table = NULL;
+    struct own_state own;
+    struct positions from;
+    char reason[400];
+    enum status status;
+    *out_is_done = false;
+    TRY(lane_load_table(lane, &table, err));
+    status = own_state_read(table, lane->publisher->log, lane->publisher->group_count, &own, err);
+    if (status != STATUS_OK) {
+        snprintf(reason, sizeof reason, "%s", err->message);
+        status = doubt(lane, err, reason, "sluice clear-halt %s --confirm --accept");
+        goto done;
+    }
+    enum decision decision = lane_decide(lane, table, &own, &from, reason);
+    bool is_settled = decision == DECIDE_HALT || decision == DECIDE_HALT_REBIND ||
+                      decision == DECIDE_STAND_DOWN;
+    if (!is_settled && !is_in_own_directory(lane, &own)) { /* E5 */
+        status = lane_take_over(lane, &table, &own, err);
+        goto done;
+    }
+    if (!lane->epoch.counter)
+        lane->epoch = own.epoch.counter
+                          ? own.epoch
+                          : (struct epoch){wal_incarnation(lane->publisher->wal), 1};
+    status = act(lane, decision, reason, table, &own, &from, must_publish, out_is_done, err);
+done:
+    iceberg_table_destroy(table);
+    return status;
+}
+
+static struct wal_pending pending_of(struct lane *lane)
+{
+    struct wal_pending sum = {0};
+    for (uint32_t g = 0; g < lane->publisher->group_count; g++) {
+        struct wal_ack ack = {0};
+        uint64_t after = 0;
+        if (wal_ack_get(lane->publisher->wal, lane->table_id, g, &ack))
+            after = ack.through.seq > ack.committed.seq ? ack.through.seq : ack.committed.seq;
+        struct wal_pending one = wal_pending(lane->publisher->wal, g, lane->table_id, after);
+        sum.entries += one.entries;
+        sum.rows += one.rows;
+        sum.bytes += one.bytes;
+        if (one.oldest_wall_ns && (!sum.oldest_wall_ns || one.oldest_wall_ns < sum.oldest_wall_ns))
+            sum.oldest_wall_ns = one.oldest_wall_ns;
+    }
+    return sum;
+}
+
+static bool is_stopped(struct lane *lane)
+{
+    env_lock(lane->publisher->lock);
+    bool is_stopped =
+        lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN;
+    env_unlock(lane->publisher->lock);
+    return is_stopped;
+}
+
+bool lane_is_due(struct lane *lane)
+{
+    struct publisher *publisher = lane->publisher;
+    const struct publish_options *options = &publisher->options;
+    int64_t now_ns = env_mono_ns(publisher->env);
+    if (is_stopped(lane) || now_ns < lane->retry_at_ns)
+        return false;
+    struct wal_pending pending = pending_of(lane);
+    int64_t age_ms =
+        pending.oldest_wall_ns ? (env_wall_ns(publisher->env) - pending.oldest_wall_ns) / 1000000 : 0;
+    env_lock(publisher->lock);
+    bool is_demanded = lane->is_demanded;
+    lane->info.lag_rows = pending.rows;
+    lane->info.lag_bytes = pending.bytes;
+    lane->info.oldest_unpublished_ms = age_ms;
+    env_unlock(publisher->lock);
+    if (!lane->is_recovered && lane->record.exists)
+        return true;
+    if (pending.rows == 0)
+        return is_demanded || !lane->through_acked_ns ||
+               now_ns - lane->through_acked_ns > (int64_t)THROUGH_ACK_MS * 1000000;
+    return is_demanded || pending.bytes >= options->bytes || age_ms < 0 ||
+           (uint64_t)age_ms >= options->interval_ms;
+}
+
+/* Turns until nothing is left to do. */
+static enum status work(struct lane *lane, bool must_publish, struct error *err)
+{
+    if (!lane->record.exists && must_publish && pending_of(lane).rows == 0) {
+        struct positions end = {.count = lane->publisher->group_count};
+        for (uint32_t g = 0; g < end.count; g++)
+            end.at[g] = wal_synced_end(lane->publisher->wal, g);
+        if (pending_of(lane).rows == 0) /* still: what came since lies above `end` */
+            return settle_idle(lane, &end, err);
+    }
+    lane_set_state(lane, PUBLISH_WORKING, "");
+    for (int turns = 0; turns < TURNS_MAX;) {
+        bool is_done;
+        enum status status = turn(lane, must_publish, &is_done, err);
+        if (status == STATUS_CONFLICT || status == STATUS_UNKNOWN_OUTCOME) {
+            turns++; /* read the table, decide again (E8 step 6) */
+            continue;
+        }
+        TRY(status);
+        lane_wake_waiters(lane);
+        if (is_done)
+            return STATUS_OK;
+    }
+    return error_set(err, STATUS_BUSY, "%s: others commit without pause", lane->name);
+}
+
+enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    const struct publish_options *options = &publisher->options;
+    if (is_stopped(lane))
+        return error_set(err, STATUS_HALTED, "%s: %s", lane->name, lane->reason);
+    env_lock(publisher->lock);
+    lane->is_demanded = false;
+    env_unlock(publisher->lock);
+    enum status status = work(lane, must_publish, err);
+    if (status == STATUS_OK) {
+        lane->retry_ms = 0;
+        lane->retry_at_ns = 0;
+        lane_set_state(lane, PUBLISH_IDLE, "");
+        return STATUS_OK;
+    }
+    if (is_stopped(lane))
+        return status;
+    lane->retry_ms = lane->retry_ms ? lane->retry_ms * 2 : options->retry_ms_min;
+    if (lane->retry_ms > options->retry_ms_max)
+        lane->retry_ms = options->retry_ms_max;
+    if (lane->doubt_since_ns)
+        lane->retry_ms = 1000;
+    lane->retry_at_ns = env_mono_ns(publisher->env) + (int64_t)lane->retry_ms * 1000000;
+    lane->info.retries_total++;
+    lane_set_state(lane, PUBLISH_RETRYING, err->message);
+    env_lock(publisher->lock);
+    lane->is_demanded |= lane->waiters != NULL;
+    env_unlock(publisher->lock);
+    return status;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Publication: what the log holds goes into open tables, exactly once. Rules E1-E18 are restated in
+ * README.md beside this file.
+ *
+ * A lane is the publication of one table. Lanes are worked on by one thread of the publisher, one
+ * after another; other threads ask for publication, wait for positions and read states.
+ */
+#ifndef SLUICE_FLOW_PUBLISH_PUBLISH_H
+#define SLUICE_FLOW_PUBLISH_PUBLISH_H
+
+#include "format/arrow/arrow.h"
+#include "lake/catalog/catalog.h"
+#include "lake/iceberg/iceberg.h"
+#include "lake/store/store.h"
+#include "log/wal/wal.h"
+
+struct publisher;
+
+/* A table as its producer defines it. Everything is borrowed for the publisher's life. */
+struct publish_table {
+    const char *ns, *name;
+    const struct arrow_schema *schema; /* of payloads; the _sluice_* position columns come on top */
+    const char *const *sources;        /* one a column: where its value comes from; column docs */
+    const char *time_column;           /* partitioned by day() of it; NULL: unpartitioned */
+    const char *const *sort_columns;   /* within a file, ascending, nulls first */
+    size_t sort_column_count;
+};
+
+struct publish_options {
+    const char *state_dir;       /* journal and checkpoints; made if missing */
+    uint64_t interval_ms;        /* default 10,000 */
+    uint64_t bytes;              /* of payload that publish at once; default 128 MiB */
+    uint64_t range_bytes_max;    /* of payload in one commit; default 64 MiB */
+    int zstd_level;              /* default 1 */
+    int64_t row_group_rows;      /* default 122,880 */
+    int64_t page_rows;           /* default 20,000; 2,000 where sorted by an id first */
+    uint64_t retry_ms_min, retry_ms_max; /* back-off; defaults 100 and 30,000 */
+    uint64_t halt_confirm_ms;    /* how long a durability halt is doubted; default 30,000 (E12) */
+    const char *created_by;      /* of Parquet files */
+};
+
+struct publish_options publish_options_default(const char *state_dir);
+
+/* Opens the lanes of all tables. The catalog and store are borrowed. BUSY: another process has the
+ * state directory. */
+enum status publisher_create(struct env *env, const struct publish_options *options,
+                             struct wal *wal, struct catalog *catalog, struct store *store,
+                             const struct publish_table *tables, size_t table_count,
+                             struct publisher **out_publisher, struct error *err) MUST_CHECK;
+/* Starts the publisher's thread. */
+enum status publisher_start(struct publisher *publisher, struct error *err) MUST_CHECK;
+/* Publishes what is there, once, up to `timeout_ms`; then the thread ends. */
+void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t timeout_ms);
+void publisher_destroy(struct publisher *publisher); /* accepts NULL */
+
+/* Publishes everything that is synced now, on the caller's thread; for one-job commands and tests
+ * while the publisher's thread is not running. HALTED if any lane is. */
+enum status publisher_run_once(struct publisher *publisher, struct error *err) MUST_CHECK;
+
+/* docs/tables.md: every column of the tables, its type, field id at birth, and source. */
+void publish_print_columns(const struct publish_table *tables, size_t count, struct buf *out);
+
+/* ---- states ---- */
+
+enum publish_state {
+    PUBLISH_IDLE,
+    PUBLISH_WORKING,
+    PUBLISH_RETRYING,   /* the catalog or store answers errors; back-off */
+    PUBLISH_HALTED,     /* E15 */
+    PUBLISH_STOOD_DOWN, /* E6 */
+};
+
+struct publish_lane_info {
+    char table[WAL_TABLE_NAME_MAX + 1];
+    enum publish_state state;
+    char reason[480];           /* of a halt or of the last failure */
+    char remedy[200];           /* the command that resolves it */
+    struct wal_position committed; /* of group 0 */
+    uint64_t lag_rows, lag_bytes;
+    int64_t oldest_unpublished_ms; /* age; 0: none */
+    uint64_t epoch;
+    uint64_t commits_total, rows_total, files_total, retries_total, rebases_total;
+    int64_t last_commit_wall_ms; /* 0: none yet */
+    int64_t snapshot_id;         /* of the last own commit; -1: none */
+};
+
+size_t publisher_lane_count(const struct publisher *publisher);
+bool publisher_lane_at(struct publisher *publisher, size_t index, struct publish_lane_info *out_info);
+
+/* ---- waiting (`force`) ---- */
+
+struct publish_waiter {
+    /* Called once: STATUS_OK when the position is in the table and visible; HALTED; CLOSED. On the
+     * publisher's thread, or inside publisher_wait. */
+    void (*done)(struct publish_waiter *waiter, enum status status);
+    void *context;
+    struct publish_waiter *next;
+    uint32_t table_id, group;
+    uint64_t seq;
+};
+
+/* Asks for publication of a table up to (group, seq) at once. `waiter` must stay until `done`. */
+void publisher_wait(struct publisher *publisher, struct publish_waiter *waiter, uint32_t table_id,
+                    uint32_t group, uint64_t seq);
+/* HALTED if this table's lane is; what an admission asks before `force`. */
+enum status publisher_check(struct publisher *publisher, uint32_t table_id,
+                            struct error *err) MUST_CHECK;
+
+/* ---- resolving halts; the publisher's thread must not be running ---- */
+
+enum publish_decision {
+    PUBLISH_ACCEPT,    /* positions stand; rows that were removed stay removed */
+    PUBLISH_REPUBLISH, /* from the newest own ancestor; RECLAIMED if the log no longer has it */
+    PUBLISH_FROM,      /* from a sequence number given */
+};
+
+/* `clear-halt --confirm` (E16): committed as an empty snapshot. */
+enum status publisher_clear_halt(struct publisher *publisher, const char *table,
+                                 enum publish_decision decision, uint32_t group, uint64_t from_seq,
+                                 struct error *err) MUST_CHECK;
+/* `tables rebind`: takes the table that stands under the name now as this lane's. */
+enum status publisher_rebind(struct publisher *publisher, const char *table,
+                             enum publish_decision decision, struct error *err) MUST_CHECK;
+
+#endif

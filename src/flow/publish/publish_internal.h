@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the files of this module. README.md has the protocol; each file its part:
+ *   own.c      what a table says about our log (E1)      decide.c   what follows from it (E12), pure
+ *   journal.c  record, checkpoint, halt on disk (E8)     bind.c     our columns in their table
+ *   range.c    rows out of the log                       rows.c     sorted Parquet files
+ *   commit.c   one commit and what became of it          lane.c     the steps in order
+ *   resolve.c  takeovers and operators' decisions        publisher.c threads, waiting, states
+ */
+#ifndef SLUICE_FLOW_PUBLISH_INTERNAL_H
+#define SLUICE_FLOW_PUBLISH_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "flow/publish/publish.h"
+#include "format/json/json.h"
+#include "format/parquet/parquet.h"
+
+enum { PUBLISH_GROUPS_MAX = 64, OWNER_TEXT_BYTES = 128, DIGEST_TEXT_BYTES = 65,
+       PREFIX_TEXT_BYTES = 33, ATTEMPTS_MAX = 16 };
+
+/* A position for each group of the log. */
+struct positions {
+    uint32_t count;
+    struct wal_position at[PUBLISH_GROUPS_MAX];
+};
+
+/* Newer is larger, incarnation first (L36). {0, 0}: none. */
+struct epoch {
+    uint64_t incarnation, counter;
+};
+
+static inline int epoch_compare(struct epoch a, struct epoch b)
+{
+    if (a.incarnation != b.incarnation)
+        return a.incarnation < b.incarnation ? -1 : 1;
+    return a.counter < b.counter ? -1 : a.counter > b.counter;
+}
+
+static inline bool position_equal(struct wal_position a, struct wal_position b)
+{
+    return a.seq == b.seq && a.chain == b.chain;
+}
+
+bool positions_equal(const struct positions *a, const struct positions *b);
+/* "0:17:9f3c...;1:..." and back; false where the text is none. */
+void positions_to_text(const struct positions *positions, struct buf *out);
+bool positions_from_text(const char *text, struct positions *out_positions);
+void epoch_to_text(struct epoch epoch, char out[48]); /* "1.3" */
+bool epoch_from_text(const char *text, struct epoch *out_epoch);
+void hash128_to_text(struct hash128 hash, char out[33]);
+bool hash128_from_text(const char *text, struct hash128 *out_hash);
+
+/* ---- own.c: what the table says (E1) ---- */
+
+enum own_walk {
+    WALK_NONE,    /* nothing to look for */
+    WALK_FOUND,   /* our newest commit is an ancestor of main */
+    WALK_EXPIRED, /* the ancestors end above it: proves nothing */
+    WALK_LOST,    /* main's history goes past its place without it */
+};
+
+struct own_state {
+    bool has_property, has_summary;
+    struct positions positions; /* by property, else summary; groups in neither: seq 0 */
+    struct epoch epoch;
+    char digest[DIGEST_TEXT_BYTES];
+    int64_t sequence; /* Iceberg sequence number of the newest own commit */
+    struct hash128 row_sum;
+    int32_t row_sum_schema;
+    enum own_walk walk;
+    int64_t snapshot_id;       /* of the newest own commit that the walk met; -1 */
+    const char *manifest_list; /* of that snapshot; borrowed from the table */
+};
+
+/* The key of a property or summary entry: "sluice.<log id>.<share>.<name>". */
+void own_key(struct log_id log, const char *name, char out[96]);
+enum status own_state_read(const struct iceberg_table *table, struct log_id log,
+                           uint32_t group_count, struct own_state *out_state,
+                           struct error *err) MUST_CHECK;
+/* The state that the newest ancestor with an own summary tells, for --republish; false: none. */
+bool own_state_of_ancestor(const struct iceberg_table *table, struct log_id log,
+                           uint32_t group_count, struct own_state *out_state);
+
+/* ---- journal.c: what a lane keeps on disk ---- */
+
+struct checkpoint {
+    bool exists;
+    char owner[OWNER_TEXT_BYTES]; /* machine id, device, inode (E4) */
+    char uuid[UUID_TEXT_BYTES];   /* the table that is bound */
+    struct epoch epoch;
+    struct positions committed, through;
+    int64_t snapshot_id, sequence;
+};
+
+struct record {
+    bool exists, is_descriptor;
+    char owner[OWNER_TEXT_BYTES];
+    char uuid[UUID_TEXT_BYTES];
+    struct epoch epoch;
+    struct positions from, to;       /* (a, b]; an intent has `from` alone */
+    char prefix[PREFIX_TEXT_BYTES];  /* of the names of its files */
+    char digest[DIGEST_TEXT_BYTES];
+    struct hash128 row_sum;          /* of the range */
+    uint64_t rows;
+    int64_t snapshot_id;
+    struct iceberg_base base;
+    int32_t spec_id, schema_id;
+    uint32_t partition_count; /* fields of that spec */
+    struct iceberg_data_file *files; /* owned by `arena` */
+    size_t file_count;
+    struct uuid attempts[ATTEMPTS_MAX]; /* that may have left metadata behind */
+    uint32_t attempt_count;
+    struct arena arena;
+};
+
+void record_deinit(struct record *record);
+
+struct lane;
+
+/* A missing file leaves `exists` false. CORRUPT names the file. */
+enum status checkpoint_load(struct lane *lane, struct error *err) MUST_CHECK;
+enum status checkpoint_save(struct lane *lane, const struct checkpoint *checkpoint,
+                            struct error *err) MUST_CHECK; /* synced; then lane->checkpoint is it */
+enum status record_load(struct lane *lane, struct error *err) MUST_CHECK;
+enum status record_save(struct lane *lane, const struct record *record, struct error *err) MUST_CHECK;
+enum status record_remove(struct lane *lane, struct error *err) MUST_CHECK;
+/* A halt outlives the process (E15). */
+enum status halt_load(struct lane *lane, struct error *err) MUST_CHECK;
+enum status halt_save(struct lane *lane, struct error *err) MUST_CHECK;
+enum status halt_remove(struct lane *lane, struct error *err) MUST_CHECK;
+
+/* ---- decide.c (E12), pure ---- */
+
+enum chain_verdict { CHAIN_OURS, CHAIN_FOREIGN, CHAIN_UNKNOWN };
+
+enum decision {
+    DECIDE_GO_ON,        /* no record: the next range starts at the table's position */
+    DECIDE_COMMIT_AGAIN, /* same files, same snapshot id */
+    DECIDE_REWRITE_LIST, /* the same, on a base that moved without moving main */
+    DECIDE_REBASE,       /* new base, epoch and snapshot id; the files stay */
+    DECIDE_DONE,         /* the range is in the table */
+    DECIDE_DISCARD,      /* another epoch of ours has covered it in part: files go, next range */
+    DECIDE_STAND_DOWN,   /* E6 */
+    DECIDE_HALT_REBIND,  /* another table stands under the name */
+    DECIDE_HALT,         /* durability */
+    DECISION_COUNT
+};
+
+struct facts {
+    const char *table_uuid, *bound_uuid; /* bound: "" before the first commit */
+    const struct own_state *own;
+    struct epoch epoch;                  /* ours */
+    const struct checkpoint *checkpoint;
+    bool has_ack;                        /* the log knows of a commit of this lane */
+    const struct positions *ack;
+    const struct record *record;         /* `exists` may be false */
+    struct iceberg_base base;            /* of the table as it stands */
+    const struct positions *log_end;
+    /* Whether our own history holds this position. */
+    enum chain_verdict (*chain)(void *context, uint32_t group, struct wal_position position);
+    void *context;
+};
+
+enum decision publish_decide(const struct facts *facts, struct positions *out_from,
+                             char out_reason[400]);
+
+/* ---- bind.c ---- */
+
+enum bound_source { SOURCE_NULL = -1, SOURCE_LOG = -2, SOURCE_GROUP = -3, SOURCE_SEQ = -4,
+                    SOURCE_INDEX = -5 };
+
+/* How payload rows become rows of the table as it stands now. */
+struct binding {
+    struct arena arena;
+    struct arrow_schema schema;     /* of what is written: the table's columns and ids */
+    const struct arrow_schema *payload;
+    int *sources;                   /* one a column: a payload column, or bound_source */
+    bool *is_widened;               /* int32 -> int64 */
+    int32_t schema_id, spec_id, sort_order_id;
+    const struct iceberg_spec *spec; /* copied into the arena */
+    int *partition_columns;         /* one a partition field: payload column */
+};
+
+/* HALTED, naming the column, where the table cannot take our rows. */
+enum status binding_create(const struct publish_table *definition,
+                           const struct arrow_schema *payload, const struct iceberg_table *table,
+                           struct binding *out_binding, struct error *err) MUST_CHECK;
+void binding_deinit(struct binding *binding); /* accepts zeroed */
+/* The table's schema at its birth: ids level by level, columns' sources as docs. In the arena. */
+enum status publish_table_schema(const struct publish_table *definition, struct arena *arena,
+                                 struct arrow_schema *out_rows, struct iceberg_schema *out_schema,
+                                 struct error *err) MUST_CHECK;
+
+/* ---- range.c ---- */
+
+struct range_batch {
+    struct arrow_batch batch;
+    uint32_t group, first_index; /* row 0 of the batch within its entry */
+    uint64_t seq;
+};
+
+struct range {
+    struct positions to;
+    struct range_batch *batches;
+    size_t batch_count, batch_capacity;
+    struct buf *payloads; /* copies, 8-aligned */
+    struct arrow_reader **readers;
+    size_t entry_count, entry_capacity;
+    uint64_t rows, bytes, fingerprint;
+    char digest[DIGEST_TEXT_BYTES];
+    struct arena arena; /* owns the schema */
+    struct arrow_schema schema;
+};
+
+/* Entries of the lane's table after `from`, up to bytes_max and within one schema; no rows: an empty
+ * range. CORRUPT: damage in the log. */
+enum status range_read(struct lane *lane, const struct positions *from, uint64_t bytes_max,
+                       struct range *out_range, struct error *err) MUST_CHECK;
+void range_deinit(struct range *range); /* accepts zeroed */
+
+/* ---- rows.c ---- */
+
+/* Writes the range as sorted files, synced, named by record->prefix; fills record->files, rows, row_sum. */
+enum status rows_write(struct lane *lane, const struct iceberg_table *table,
+                       const struct binding *binding, const struct range *range,
+                       struct record *record, struct error *err) MUST_CHECK;
+/* Sum over the rows of the hashes of their cells (E3). */
+enum status rows_sum(const struct arrow_schema *schema, const struct arrow_batch *batch,
+                     struct hash128 *inout_sum, struct error *err) MUST_CHECK;
+
+/* ---- lane.c, commit.c, resolve.c ---- */
+
+struct lane {
+    struct publisher *publisher;
+    const struct publish_table *definition;
+    char name[WAL_TABLE_NAME_MAX + 1];
+    uint32_t table_id;
+    struct checkpoint checkpoint;
+    struct record record;
+    struct epoch epoch; /* {0,0}: none yet */
+    /* under publisher->lock: */
+    enum publish_state state;
+    char reason[480], remedy[200];
+    bool is_demanded;
+    struct publish_waiter *waiters;
+    struct publish_lane_info info;
+    /* the worker's: */
+    bool is_recovered;       /* record and table have been looked at since the start */
+    int64_t doubt_since_ns;  /* when a durability halt was first suspected; 0: not */
+    int64_t retry_at_ns;
+    uint64_t retry_ms;
+    int64_t through_acked_ns;
+};
+
+struct publisher {
+    struct env *env;
+    struct publish_options options;
+    struct wal *wal;
+    struct catalog *catalog;
+    struct store *store;
+    struct log_id log;
+    uint32_t group_count;
+    char owner[OWNER_TEXT_BYTES];
+    char state_dir[PATH_BYTES_MAX];
+    struct env_file *lock_file;
+    struct lane *lanes;
+    size_t lane_count;
+    struct env_mutex *lock;
+    struct env_cond *wake;
+    struct env_thread *thread;
+    bool must_stop, is_running; /* under lock */
+};
+
+/* One round for a lane: whatever is open is resolved; with `must_publish`, what is synced is published.
+ * OK: nothing (more) to do. Failures are noted in the lane's state. */
+enum status lane_round(struct lane *lane, bool must_publish, struct error *err);
+void lane_halt(struct lane *lane, const char *reason, const char *remedy);
+void lane_set_state(struct lane *lane, enum publish_state state, const char *reason);
+bool lane_is_due(struct lane *lane);
+/* Loads the table, creating it at the first sight of rows. HALTED where it was dropped. */
+enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table,
+                            struct error *err) MUST_CHECK;
+void lane_ack_positions(struct lane *lane, struct positions *out_committed, bool *out_has);
+enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
+                          const struct own_state *own, struct positions *out_from,
+                          char out_reason[400]);
+/* Steps 7 and 8 (E8). */
+enum status lane_settle(struct lane *lane, const struct positions *committed, int64_t snapshot_id,
+                        int64_t sequence, struct error *err) MUST_CHECK;
+void lane_wake_waiters(struct lane *lane);
+/* Removes data files named by `prefix`, and metadata of losing attempts of the record. */
+enum status lane_delete_files(struct lane *lane, const struct iceberg_table *table,
+                              const char *prefix, struct error *err) MUST_CHECK;
+enum status lane_delete_attempts(struct lane *lane, const struct iceberg_table *table,
+                                 const struct record *record, struct error *err) MUST_CHECK;
+
+/* Commits the lane's record on `table`; the attempt is noted in the record first. */
+enum status commit_record(struct lane *lane, const struct iceberg_table *table,
+                          const struct own_state *own, bool with_new_id,
+                          struct iceberg_table **out_table, struct error *err) MUST_CHECK;
+/* Commits an empty snapshot that says `positions` under `epoch` (E5, E16). */
+enum status commit_statement(struct lane *lane, const struct iceberg_table *table,
+                             const struct own_state *own, const struct positions *positions,
+                             struct epoch epoch, struct iceberg_table **out_table,
+                             struct error *err) MUST_CHECK;
+/* E5: takes the lane over for this directory. */
+enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table,
+                           struct own_state *inout_own, struct error *err) MUST_CHECK;
+
+#endif

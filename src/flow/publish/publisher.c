@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The publisher: lanes, its thread, those who wait for positions.
+ */
+#include <stdio.h>
+
+#include "flow/publish/publish_internal.h"
+
+enum { LOOK_MS = 100 };
+
+struct publish_options publish_options_default(const char *state_dir)
+{
+    return (struct publish_options){
+        .state_dir = state_dir,
+        .interval_ms = 10000,
+        .bytes = 128 << 20,
+        .range_bytes_max = 64 << 20,
+        .zstd_level = 1,
+        .row_group_rows = 122880,
+        .page_rows = 20000,
+        .retry_ms_min = 100,
+        .retry_ms_max = 30000,
+        .halt_confirm_ms = 30000,
+        .created_by = "sluice version 0.1.0 (build dev)",
+    };
+}
+
+/* ---- life ---- */
+
+/* E4: machine id, device and inode of the state directory. */
+static enum status read_owner(struct publisher *publisher, struct error *err)
+{
+    struct env_stat stat;
+    struct buf machine = {0};
+    struct error ignored;
+    TRY(env_path_stat(publisher->env, publisher->state_dir, &stat, err));
+    if (files_read(publisher->env, "/etc/machine-id", 256, &machine, &ignored) != STATUS_OK)
+        buf_clear(&machine);
+    while (machine.length && machine.data[machine.length - 1] <= ' ')
+        machine.length--;
+    snprintf(publisher->owner, sizeof publisher->owner, "%.*s:%llu:%llu",
+             (int)size_min(machine.length, 64), machine.length ? (const char *)machine.data : "",
+             (unsigned long long)stat.device, (unsigned long long)stat.inode);
+    buf_deinit(&machine);
+    return STATUS_OK;
+}
+
+static enum status lock_state(struct publisher *publisher, struct error *err)
+{
+    char path[PATH_BYTES_MAX];
+    TRY(files_make_dirs(publisher->env, publisher->state_dir, err));
+    TRY(path_join(path, publisher->state_dir, "lock", err));
+    TRY(env_open(publisher->env, path, ENV_READ | ENV_WRITE | ENV_CREATE, &publisher->lock_file,
+                 err));
+    if (env_lock_file(publisher->lock_file, err) == STATUS_BUSY)
+        return error_set(err, STATUS_BUSY, "%s: another process publishes from here",
+                         publisher->state_dir);
+    return read_owner(publisher, err);
+}
+
+static enum status open_lane(struct publisher *publisher, const struct publish_table *definition,
+                             struct lane *lane, struct error *err)
+{
+    lane->publisher = publisher;
+    lane->definition = definition;
+    snprintf(lane->name, sizeof lane->name, "%s.%s", definition->ns, definition->name);
+    lane->info.snapshot_id = -1;
+    TRY(wal_table_open(publisher->wal, lane->name, &lane->table_id, err));
+    TRY(checkpoint_load(lane, err));
+    TRY(record_load(lane, err));
+    TRY(halt_load(lane, err));
+    if (lane->checkpoint.exists) {
+        lane->epoch = lane->checkpoint.epoch;
+        lane->info.committed = lane->checkpoint.committed.at[0];
+        lane->info.snapshot_id = lane->checkpoint.snapshot_id;
+    } else if (lane->record.exists) {
+        lane->epoch = lane->record.epoch;
+    }
+    return STATUS_OK;
+}
+
+enum status publisher_create(struct env *env, const struct publish_options *options,
+                             struct wal *wal, struct catalog *catalog, struct store *store,
+                             const struct publish_table *tables, size_t table_count,
+                             struct publisher **out_publisher, struct error *err)
+{
+    struct publisher *publisher = mem_alloc_zero(1, sizeof *publisher);
+    enum status status = STATUS_OK;
+    if (!publisher)
+        return error_set(err, STATUS_NO_MEMORY, "publisher: out of memory");
+    publisher->env = env;
+    publisher->options = *options;
+    publisher->wal = wal;
+    publisher->catalog = catalog;
+    publisher->store = store;
+    publisher->log = wal_log_id(wal);
+    publisher->group_count = wal_group_count(wal);
+    snprintf(publisher->state_dir, sizeof publisher->state_dir, "%s", options->state_dir);
+    publisher->lock = env_mutex_create(env);
+    publisher->wake = env_cond_create(env);
+    publisher->lanes = mem_alloc_zero(table_count, sizeof *publisher->lanes);
+    if (!publisher->lock || !publisher->wake || !publisher->lanes)
+        status = error_set(err, STATUS_NO_MEMORY, "publisher: out of memory");
+    else if (publisher->group_count > PUBLISH_GROUPS_MAX)
+        status = error_set(err, STATUS_UNSUPPORTED, "at most %d groups can be published",
+                           (int)PUBLISH_GROUPS_MAX);
+    if (status == STATUS_OK)
+        status = lock_state(publisher, err);
+    for (size_t i = 0; i < table_count && status == STATUS_OK; i++) {
+        status = open_lane(publisher, &tables[i], &publisher->lanes[i], err);
+        publisher->lane_count = i + 1;
+    }
+    if (status != STATUS_OK) {
+        publisher_destroy(publisher);
+        return status;
+    }
+    *out_publisher = publisher;
+    return STATUS_OK;
+}
+
+void publisher_destroy(struct publisher *publisher)
+{
+    if (!publisher)
+        return;
+    if (publisher->is_running)
+        publisher_stop(publisher, false, 0);
+    for (size_t i = 0; i < publisher->lane_count; i++)
+        record_deinit(&publisher->lanes[i].record);
+    mem_free(publisher->lanes);
+    env_cond_destroy(publisher->wake);
+    env_mutex_destroy(publisher->lock);
+    env_close(publisher->lock_file);
+    mem_free(publisher);
+}
+
+/* ---- thread ---- */
+
+static bool must_stop(struct publisher *publisher)
+{
+    env_lock(publisher->lock);
+    bool result = publisher->must_stop;
+    env_unlock(publisher->lock);
+    return result;
+}
+
+static void publisher_main(void *context)
+{
+    struct publisher *publisher = context;
+    struct error err;
+    while (!must_stop(publisher)) {
+        for (size_t i = 0; i < publisher->lane_count && !must_stop(publisher); i++) {
+            struct lane *lane = &publisher->lanes[i];
+            if (!lane_is_due(lane))
+                continue;
+            enum status status = lane_round(lane, true, &err);
+            UNUSED(status); /* noted in the lane's state */
+        }
+        env_lock(publisher->lock);
+        bool is_demanded = publisher->must_stop;
+        for (size_t i = 0; i < publisher->lane_count; i++)
+            is_demanded |= publisher->lanes[i].is_demanded && !publisher->lanes[i].retry_at_ns;
+        if (!is_demanded)
+            env_wait(publisher->wake, publisher->lock, LOOK_MS);
+        env_unlock(publisher->lock);
+    }
+}
+
+enum status publisher_start(struct publisher *publisher, struct error *err)
+{
+    publisher->must_stop = false;
+    TRY(env_thread_start(publisher->env, "publish", publisher_main, publisher, &publisher->thread,
+                         err));
+    publisher->is_running = true;
+    return STATUS_OK;
+}
+
+void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t timeout_ms)
+{
+    struct error err;
+    if (!publisher->is_running)
+        return;
+    env_lock(publisher->lock);
+    publisher->must_stop = true;
+    env_signal(publisher->wake);
+    env_unlock(publisher->lock);
+    env_thread_join(publisher->thread);
+    publisher->is_running = false;
+    int64_t deadline_ns = env_mono_ns(publisher->env) + (int64_t)timeout_ms * 1000000;
+    for (size_t i = 0; i < publisher->lane_count; i++) {
+        struct lane *lane = &publisher->lanes[i];
+        if (with_last_round && env_mono_ns(publisher->env) < deadline_ns) {
+            enum status status = lane_round(lane, true, &err);
+            UNUSED(status);
+        }
+    }
+    for (size_t i = 0; i < publisher->lane_count; i++) {
+        struct lane *lane = &publisher->lanes[i];
+        while (lane->waiters) {
+            struct publish_waiter *waiter = lane->waiters;
+            lane->waiters = waiter->next;
+            waiter->done(waiter, STATUS_CLOSED);
+        }
+    }
+}
+
+enum status publisher_run_once(struct publisher *publisher, struct error *err)
+{
+    enum status worst = STATUS_OK;
+    CHECK(!publisher->is_running);
+    for (size_t i = 0; i < publisher->lane_count; i++) {
+        struct error lane_err;
+        enum status status = lane_round(&publisher->lanes[i], true, &lane_err);
+        if (status == STATUS_OK || worst == STATUS_HALTED)
+            continue;
+        worst = status;
+        *err = lane_err;
+    }
+    return worst;
+}
+
+/* ---- waiting ---- */
+
+static struct lane *lane_of(struct publisher *publisher, uint32_t table_id)
+{
+    for (size_t i = 0; i < publisher->lane_count; i++) {
+        if (publisher->lanes[i].table_id == table_id)
+            return &publisher->lanes[i];
+    }
+    return NULL;
+}
+
+static bool is_settled(const struct lane *lane, const struct publish_waiter *waiter,
+                       enum status *out_status)
+{
+    if (waiter->group < lane->checkpoint.committed.count && lane->checkpoint.exists &&
+        lane->checkpoint.committed.at[waiter->group].seq >= waiter->seq) {
+        *out_status = STATUS_OK;
+        return true;
+    }
+    *out_status = STATUS_HALTED;
+    return lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN;
+}
+
+void publisher_wait(struct publisher *publisher, struct publish_waiter *waiter, uint32_t table_id,
+                    uint32_t group, uint64_t seq)
+{
+    struct lane *lane = lane_of(publisher, table_id);
+    CHECK(lane != NULL);
+    waiter->table_id = table_id;
+    waiter->group = group;
+    waiter->seq = seq;
+    env_lock(publisher->lock);
+    bool is_stopped = lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN;
+    if (!is_stopped) {
+        waiter->next = lane->waiters;
+        lane->waiters = waiter;
+        lane->is_demanded = true;
+        env_signal(publisher->wake);
+    }
+    env_unlock(publisher->lock);
+    if (is_stopped)
+        waiter->done(waiter, STATUS_HALTED);
+}
+
+/* On the worker's thread, which alone changes checkpoints. */
+void lane_wake_waiters(struct lane *lane)
+{
+    struct publisher *publisher = lane->publisher;
+    struct publish_waiter *settled = NULL;
+    env_lock(publisher->lock);
+    struct publish_waiter **link = &lane->waiters;
+    while (*link) {
+        struct publish_waiter *waiter = *link;
+        enum status status;
+        if (is_settled(lane, waiter, &status)) {
+            *link = waiter->next;
+            waiter->next = settled;
+            settled = waiter;
+        } else {
+            link = &waiter->next;
+        }
+    }
+    env_unlock(publisher->lock);
+    while (settled) {
+        struct publish_waiter *waiter = settled;
+        enum status status;
+        settled = waiter->next;
+        is_settled(lane, waiter, &status);
+        waiter->done(waiter, status);
+    }
+}
+
+enum status publisher_check(struct publisher *publisher, uint32_t table_id, struct error *err)
+{
+    struct lane *lane = lane_of(publisher, table_id);
+    if (!lane)
+        return error_set(err, STATUS_NOT_FOUND, "nothing publishes table %u", table_id);
+    env_lock(publisher->lock);
+    enum status status = STATUS_OK;
+    if (lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN)
+        status = error_set(err, STATUS_HALTED, "%s is halted: %s", lane->name, lane->reason);
+    env_unlock(publisher->lock);
+    return status;
+}
+
+/* ---- looking ---- */
+
+size_t publisher_lane_count(const struct publisher *publisher)
+{
+    return publisher->lane_count;
+}
+
+bool publisher_lane_at(struct publisher *publisher, size_t index,
+                       struct publish_lane_info *out_info)
+{
+    if (index >= publisher->lane_count)
+        return false;
+    struct lane *lane = &publisher->lanes[index];
+    env_lock(publisher->lock);
+    *out_info = lane->info;
+    out_info->state = lane->state;
+    memcpy(out_info->table, lane->name, sizeof out_info->table);
+    memcpy(out_info->reason, lane->reason, sizeof out_info->reason);
+    memcpy(out_info->remedy, lane->remedy, sizeof out_info->remedy);
+    env_unlock(publisher->lock);
+    return true;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Changes of ownership and what operators decide: takeovers (E5), clear-halt (E16), rebind, and the
+ * removal of files that came to nothing (E13, E14).
+ */
+#include <stdio.h>
+
+#include "flow/publish/publish_internal.h"
+
+/* ---- takeover ---- */
+
+enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table,
+                           struct own_state *inout_own, struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    struct iceberg_table *after = NULL;
+    struct positions positions;
+    char reason[400];
+    uint64_t incarnation = wal_incarnation(publisher->wal);
+    struct epoch epoch = {
+        .incarnation = incarnation > inout_own->epoch.incarnation ? incarnation
+                                                                  : inout_own->epoch.incarnation,
+        .counter = inout_own->epoch.counter + 1,
+    };
+    enum decision decision = lane_decide(lane, *inout_table, inout_own, &positions, reason);
+    UNUSED(decision); /* the caller has looked; this is for the positions, zeros filled in */
+    TRY(commit_statement(lane, *inout_table, inout_own, &positions, epoch, &after, err));
+    lane->epoch = epoch;
+    struct checkpoint checkpoint = {
+        .epoch = epoch,
+        .committed = positions,
+        .through = positions,
+        .snapshot_id = after->current->snapshot_id,
+        .sequence = after->last_sequence_number,
+    };
+    snprintf(checkpoint.owner, sizeof checkpoint.owner, "%s", publisher->owner);
+    snprintf(checkpoint.uuid, sizeof checkpoint.uuid, "%s", after->uuid);
+    enum status status = checkpoint_save(lane, &checkpoint, err);
+    iceberg_table_destroy(*inout_table);
+    *inout_table = after;
+    return status;
+}
+
+/* ---- removal ---- */
+
+struct removal {
+    struct store *store;
+    const char *needle; /* in the object's last name */
+};
+
+static enum status remove_match(void *context, const struct store_object *object, struct error *err)
+{
+    struct removal *removal = context;
+    const char *slash = strrchr(object->uri, '/');
+    if (!slash || !strstr(slash, removal->needle))
+        return STATUS_OK;
+    return store_delete(removal->store, object->uri, err);
+}
+
+static enum status remove_named(struct lane *lane, const char *directory, const char *needle,
+                                struct error *err)
+{
+    struct removal removal = {.store = lane->publisher->store, .needle = needle};
+    char prefix[STORE_URI_BYTES_MAX];
+    int length = snprintf(prefix, sizeof prefix, "%s/", directory);
+    if (length < 0 || (size_t)length >= sizeof prefix)
+        return error_set(err, STATUS_INVALID, "path too long: %.200s", directory);
+    return store_list(lane->publisher->store, prefix, remove_match, &removal, err);
+}
+
+enum status lane_delete_files(struct lane *lane, const struct iceberg_table *table,
+                              const char *prefix, struct error *err)
+{
+    char directory[STORE_URI_BYTES_MAX];
+    TRY(iceberg_table_data_location(table, directory, err));
+    return remove_named(lane, directory, prefix, err);
+}
+
+/* The attempt whose list is the snapshot's has won; the others are garbage, as main has left their
+ * base. */
+enum status lane_delete_attempts(struct lane *lane, const struct iceberg_table *table,
+                                 const struct record *record, struct error *err)
+{
+    char directory[STORE_URI_BYTES_MAX], attempt[UUID_TEXT_BYTES];
+    const struct iceberg_snapshot *snapshot = iceberg_table_snapshot(table, record->snapshot_id);
+    if (record->attempt_count < 2 && snapshot)
+        return STATUS_OK;
+    TRY(iceberg_table_metadata_location(table, directory, err));
+    for (uint32_t i = 0; i < record->attempt_count; i++) {
+        uuid_to_text(record->attempts[i], attempt);
+        if (snapshot && strstr(snapshot->manifest_list, attempt))
+            continue;
+        TRY(remove_named(lane, directory, attempt, err));
+    }
+    return STATUS_OK;
+}
+
+/* ---- operators' decisions ---- */
+
+static struct lane *find_lane(struct publisher *publisher, const char *table)
+{
+    for (size_t i = 0; i < publisher->lane_count; i++) {
+        if (strcmp(publisher->lanes[i].name, table) == 0)
+            return &publisher->lanes[i];
+    }
+    return NULL;
+}
+
+static enum status decided_positions(struct lane *lane, const struct iceberg_table *table,
+                                     const struct own_state *own, enum publish_decision decision,
+                                     uint32_t group, uint64_t from_seq, struct positions *out,
+                                     struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    struct own_state ancestor;
+    *out = own->positions;
+    out->count = publisher->group_count;
+    switch (decision) {
+    case PUBLISH_ACCEPT:
+        for (uint32_t g = 0; g < out->count; g++) { /* never below what we know was committed */
+            if (lane->checkpoint.exists &&
+                lane->checkpoint.committed.at[g].seq > out->at[g].seq)
+                out->at[g] = lane->checkpoint.committed.at[g];
+        }
+        return STATUS_OK;
+    case PUBLISH_REPUBLISH:
+        if (own_state_of_ancestor(table, publisher->log, publisher->group_count, &ancestor))
+            *out = ancestor.positions;
+        else
+            *out = (struct positions){.count = publisher->group_count};
+        break;
+    case PUBLISH_FROM:
+        if (group >= publisher->group_count)
+            return error_set(err, STATUS_USAGE, "this log has %u groups", publisher->group_count);
+        out->at[group].seq = from_seq;
+        out->at[group].chain = 0;
+        if (from_seq)
+            TRY(wal_chain_at(publisher->wal, group, from_seq, &out->at[group].chain, err));
+        break;
+    }
+    for (uint32_t g = 0; g < out->count; g++) { /* what follows must still be in the log */
+        struct wal_scan *scan = NULL;
+        TRY(wal_scan_open(publisher->wal, g, lane->table_id, out->at[g].seq, &scan, err));
+        wal_scan_close(scan);
+    }
+    return STATUS_OK;
+}
+
+/* Makes property, summary and chain agree with the decision, in one commit (E16). */
+static enum status resolve(struct lane *lane, bool with_rebind, enum publish_decision decision,
+                           uint32_t group, uint64_t from_seq, struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    struct iceberg_table *table = NULL, *after = NULL;
+    struct own_state own = {.snapshot_id = -1};
+    struct positions positions;
+    enum status status;
+    if (with_rebind)
+        lane->checkpoint.exists = false;
+    TRY(lane_load_table(lane, &table, err));
+    status = own_state_read(table, publisher->log, publisher->group_count, &own, err);
+    if (status != STATUS_OK) /* unreadable properties are what the decision replaces */
+        own = (struct own_state){.snapshot_id = -1,
+                                 .positions = {.count = publisher->group_count}};
+    TRY_OR_DONE(status, decided_positions(lane, table, &own, decision, group, from_seq, &positions,
+                                          err));
+    struct epoch epoch = own.epoch;
+    if (epoch_compare(lane->checkpoint.epoch, epoch) > 0)
+        epoch = lane->checkpoint.epoch;
+    if (!epoch.incarnation)
+        epoch.incarnation = wal_incarnation(publisher->wal);
+    epoch.counter++;
+    TRY_OR_DONE(status, commit_statement(lane, table, &own, &positions, epoch, &after, err));
+    lane->epoch = epoch;
+    struct checkpoint checkpoint = {
+        .epoch = epoch,
+        .committed = positions,
+        .through = positions,
+        .snapshot_id = after->current->snapshot_id,
+        .sequence = after->last_sequence_number,
+    };
+    snprintf(checkpoint.owner, sizeof checkpoint.owner, "%s", publisher->owner);
+    snprintf(checkpoint.uuid, sizeof checkpoint.uuid, "%s", after->uuid);
+    TRY_OR_DONE(status, checkpoint_save(lane, &checkpoint, err));
+    if (lane->record.exists) /* its range is decided over; its files are left to `orphans` */
+        TRY_OR_DONE(status, record_remove(lane, err));
+    TRY_OR_DONE(status, halt_remove(lane, err));
+    lane_set_state(lane, PUBLISH_IDLE, "");
+done:
+    iceberg_table_destroy(table);
+    iceberg_table_destroy(after);
+    return status;
+}
+
+enum status publisher_clear_halt(struct publisher *publisher, const char *table,
+                                 enum publish_decision decision, uint32_t group, uint64_t from_seq,
+                                 struct error *err)
+{
+    struct lane *lane = find_lane(publisher, table);
+    if (!lane)
+        return error_set(err, STATUS_NOT_FOUND, "no lane publishes %s", table);
+    if (lane->state != PUBLISH_HALTED && lane->state != PUBLISH_STOOD_DOWN)
+        return error_set(err, STATUS_USAGE, "%s is not halted", table);
+    return resolve(lane, false, decision, group, from_seq, err);
+}
+
+enum status publisher_rebind(struct publisher *publisher, const char *table,
+                             enum publish_decision decision, struct error *err)
+{
+    struct lane *lane = find_lane(publisher, table);
+    if (!lane)
+        return error_set(err, STATUS_NOT_FOUND, "no lane publishes %s", table);
+    return resolve(lane, true, decision, 0, 0, err);
+}
