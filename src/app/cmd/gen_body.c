@@ -91,11 +91,12 @@ static void put_int_pair(struct buf *out, uint32_t number, const char *key, uint
     put_pair(out, number, key, &value);
 }
 
-static void put_format_pair(struct buf *out, uint32_t number, const char *key, const char *format,
-                            uint64_t n)
+/* "before", the number, "after". */
+static void put_name_pair(struct buf *out, uint32_t number, const char *key, const char *before,
+                          uint64_t n, const char *after)
 {
     char text[128];
-    snprintf(text, sizeof text, format, (unsigned long long)n);
+    snprintf(text, sizeof text, "%s%llu%s", before, (unsigned long long)n, after);
     put_text_pair(out, number, key, text);
 }
 
@@ -103,12 +104,12 @@ static void put_resource(struct gen *gen, struct buf *out, uint64_t service)
 {
     struct buf *resource = &gen->level[5];
     buf_clear(resource);
-    put_format_pair(resource, 1, "service.name", "service-%02llu", service);
+    put_name_pair(resource, 1, "service.name", "service-", service, "");
     put_text_pair(resource, 1, "service.version", "1.4.2");
-    put_format_pair(resource, 1, "host.name", "host-%03llu.example.net", service * 7 % 120);
+    put_name_pair(resource, 1, "host.name", "host-", service * 7 % 120, ".example.net");
     put_text_pair(resource, 1, "deployment.environment", service % 5 ? "production" : "staging");
     put_text_pair(resource, 1, "telemetry.sdk.language", service % 2 ? "java" : "go");
-    put_format_pair(resource, 1, "k8s.pod.name", "pod-%llu-7f9c", service);
+    put_name_pair(resource, 1, "k8s.pod.name", "pod-", service, "-7f9c");
     put_message(out, 1, resource);
 }
 
@@ -131,13 +132,13 @@ static void put_shop_attributes(struct gen *gen, struct buf *out, uint32_t numbe
     struct random *random = &gen->random;
     uint64_t route = random_below(random, ROUTES);
     put_text_pair(out, number, "http.request.method", route % 3 ? "GET" : "POST");
-    put_format_pair(out, number, "http.route", "/api/v1/resource-%llu/{id}", route);
+    put_name_pair(out, number, "http.route", "/api/v1/resource-", route, "/{id}");
     put_int_pair(out, number, "http.response.status_code", random_chance(random, 1, 50) ? 500 : 200);
-    put_format_pair(out, number, "tenant.id", "tenant-%llu", random_below(random, TENANTS));
-    put_format_pair(out, number, "server.address", "10.0.0.%llu", random_below(random, 250));
+    put_name_pair(out, number, "tenant.id", "tenant-", random_below(random, TENANTS), "");
+    put_name_pair(out, number, "server.address", "10.0.0.", random_below(random, 250), "");
     put_int_pair(out, number, "server.port", 8080);
     put_text_pair(out, number, "network.protocol.version", "1.1");
-    put_format_pair(out, number, "user.id", "user-%llu", random_below(random, 100000));
+    put_name_pair(out, number, "user.id", "user-", random_below(random, 100000), "");
     put_int_pair(out, number, "http.request.body.size", random_below(random, 65536));
     put_text_pair(out, number, "url.scheme", "https");
 }
@@ -147,8 +148,7 @@ static void put_wild_attributes(struct gen *gen, struct buf *out, uint32_t numbe
 {
     struct random *random = &gen->random;
     char key[32];
-    put_format_pair(out, number, "url.full", "https://shop.example.net/item/%016llx?ref=mail",
-                    random_next(random));
+    put_name_pair(out, number, "url.full", "https://shop.example.net/item/", random_next(random), "?ref=mail");
     for (int i = 0; i < 29; i++) {
         struct buf value = {0}, inner = {0};
         snprintf(key, sizeof key, "app.attribute.%02d", i);
@@ -329,8 +329,8 @@ static void put_logs(struct gen *gen, uint64_t items, struct buf *out)
 
 static void put_point_head(struct gen *gen, struct buf *point, uint32_t attributes, uint64_t series)
 {
-    put_format_pair(point, attributes, "series.id", "series-%llu", series);
-    put_format_pair(point, attributes, "tenant.id", "tenant-%llu", series % TENANTS);
+    put_name_pair(point, attributes, "series.id", "series-", series, "");
+    put_name_pair(point, attributes, "tenant.id", "tenant-", series % TENANTS, "");
     put_fixed64(point, 2, (uint64_t)(gen->now_ns - day_ns));
     put_fixed64(point, 3, (uint64_t)event_time(gen));
 }

@@ -153,6 +153,28 @@ int32_t otlp_memo_add(struct otlp_memo *memo, struct hash128 key, bool is_raw)
     return memo->count++;
 }
 
+/* Readers differ on nulls within a dictionary, so the slots say it: a bitmap over the rows from the
+ * dictionary's, whose null entries become empty values that nobody refers to. */
+static bool lift_nulls(struct arrow_array *column, struct arrow_array *values, struct arena *arena)
+{
+    const int32_t *indices = column->values;
+    uint8_t *bits;
+    if (!values->validity)
+        return true;
+    bits = arena_alloc_zero(arena, ((size_t)column->length + 7) / 8 + 1, 1);
+    if (!bits)
+        return false;
+    for (int64_t i = 0; i < column->length; i++) {
+        bool is_valid = arrow_is_valid(values, indices[i]);
+        bits[i >> 3] |= (uint8_t)(is_valid << (i & 7));
+        column->null_count += !is_valid;
+    }
+    column->validity = bits;
+    values->validity = NULL;
+    values->null_count = 0;
+    return true;
+}
+
 enum status otlp_batch_view(const struct otlp_batch *batch, struct arrow_batch *out_batch,
                             struct error *err)
 {
@@ -174,6 +196,8 @@ enum status otlp_batch_view(const struct otlp_batch *batch, struct arrow_batch *
         view.columns[i] = (struct arrow_array){.length = batch->rows,
                                                .values = batch->indices[domain].data,
                                                .dictionary = &values[i]};
+        if (status == STATUS_OK && !lift_nulls(&view.columns[i], &values[i], &view.arena))
+            status = error_set(err, STATUS_NO_MEMORY, "otlp batch: out of memory");
     }
     if (status != STATUS_OK) {
         arrow_batch_deinit(&view);

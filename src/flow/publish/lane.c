@@ -42,18 +42,37 @@ void lane_halt(struct lane *lane, const char *reason, const char *remedy)
     stop_lane(lane, PUBLISH_HALTED, reason, remedy);
 }
 
-static enum status halt_now(struct lane *lane, struct error *err, const char *reason,
-                            const char *remedy_format)
+/* The command that resolves a halt: its words before and behind the table's name. */
+struct remedy {
+    const char *before, *after; /* `after` NULL: the command takes no table */
+};
+
+static const struct remedy remedy_accept = {"sluice clear-halt ", " --confirm --accept"};
+static const struct remedy remedy_rebind = {"sluice tables rebind ", " --confirm --accept"};
+static const struct remedy remedy_repair_log = {
+    "sluice log repair --confirm, then sluice clear-halt ", " --confirm --accept"};
+static const struct remedy remedy_from = {"sluice clear-halt ", " --confirm --from GROUP=SEQ"};
+static const struct remedy remedy_fork = {"sluice log fork --confirm", NULL};
+static const struct remedy remedy_repair_table = {"sluice tables repair ", ""};
+
+static void remedy_text(const struct lane *lane, struct remedy remedy, char out[200])
 {
-    char remedy[200];
-    snprintf(remedy, sizeof remedy, remedy_format, lane->name);
-    lane_halt(lane, reason, remedy);
+    snprintf(out, 200, "%s%s%s", remedy.before, remedy.after ? lane->name : "",
+             remedy.after ? remedy.after : "");
+}
+
+static enum status halt_now(struct lane *lane, struct error *err, const char *reason,
+                            struct remedy remedy)
+{
+    char text[200];
+    remedy_text(lane, remedy, text);
+    lane_halt(lane, reason, text);
     return error_set(err, STATUS_HALTED, "%s: %s", lane->name, reason);
 }
 
 /* E12: before any durability halt the table is read again for a while. */
 static enum status doubt(struct lane *lane, struct error *err, const char *reason,
-                         const char *remedy_format)
+                         struct remedy remedy)
 {
     struct publisher *publisher = lane->publisher;
     int64_t now_ns = env_mono_ns(publisher->env);
@@ -62,7 +81,7 @@ static enum status doubt(struct lane *lane, struct error *err, const char *reaso
     if (now_ns - lane->doubt_since_ns < (int64_t)publisher->options.halt_confirm_ms * 1000000)
         return error_set(err, STATUS_BUSY, "%s", reason);
     lane->doubt_since_ns = 0;
-    return halt_now(lane, err, reason, remedy_format);
+    return halt_now(lane, err, reason, remedy);
 }
 
 /* ---- the table ---- */
@@ -117,13 +136,15 @@ enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table,
     struct publisher *publisher = lane->publisher;
     struct catalog_ident ident = {.ns = lane->definition->ns, .name = lane->definition->name};
     enum status status = iceberg_table_load(publisher->catalog, ident, out_table, err);
-    if (status == STATUS_CORRUPT)
-        return doubt(lane, err, err->message, "sluice tables repair %s");
+    if (status == STATUS_CORRUPT) {
+        char reason[400];
+        snprintf(reason, sizeof reason, "%s", err->message);
+        return doubt(lane, err, reason, remedy_repair_table);
+    }
     if (status != STATUS_NOT_FOUND)
         return status;
     if (lane->checkpoint.exists)
-        return doubt(lane, err, "the table was dropped",
-                     "sluice tables rebind %s --confirm --accept");
+        return doubt(lane, err, "the table was dropped", remedy_rebind);
     status = create_table(lane, out_table, err);
     if (status == STATUS_EXISTS || status == STATUS_UNKNOWN_OUTCOME)
         status = iceberg_table_load(publisher->catalog, ident, out_table, err);
@@ -311,9 +332,7 @@ static enum status publish_range(struct lane *lane, const struct iceberg_table *
         char reason[400];
         snprintf(reason, sizeof reason, "%s", err->message);
         return halt_now(lane, err, reason,
-                        status == STATUS_CORRUPT
-                            ? "sluice log repair --confirm, then sluice clear-halt %s --confirm --accept"
-                            : "sluice clear-halt %s --confirm --from GROUP=SEQ");
+                        status == STATUS_CORRUPT ? remedy_repair_log : remedy_from);
     }
     TRY(status);
     *out_is_empty = range.rows == 0;
@@ -321,11 +340,11 @@ static enum status publish_range(struct lane *lane, const struct iceberg_table *
         status = settle_idle(lane, &end, err);
         goto done;
     }
-    status = binding_create(lane->definition, &range.schema, table, &binding, err);
+    status = binding_create(lane->definition, range.schema, table, &binding, err);
     if (status == STATUS_HALTED) {
         char reason[400];
         snprintf(reason, sizeof reason, "%s", err->message);
-        status = halt_now(lane, err, reason, "sluice clear-halt %s --confirm --accept");
+        status = halt_now(lane, err, reason, remedy_accept);
         goto done;
     }
     TRY_OR_DONE(status, status);
@@ -396,17 +415,15 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
         return discard(lane, table, err);
     case DECIDE_STAND_DOWN: {
         char remedy[200];
-        snprintf(remedy, sizeof remedy, "sluice clear-halt %s --confirm --accept", lane->name);
+        remedy_text(lane, remedy_accept, remedy);
         stop_lane(lane, PUBLISH_STOOD_DOWN, reason, remedy);
         return error_set(err, STATUS_FENCED, "%s: %s", lane->name, reason);
     }
     case DECIDE_HALT_REBIND:
-        return halt_now(lane, err, reason, "sluice tables rebind %s --confirm --accept");
+        return halt_now(lane, err, reason, remedy_rebind);
     case DECIDE_HALT:
         return doubt(lane, err, reason,
-                     strstr(reason, "histor") && strstr(reason, "log's")
-                         ? "sluice log fork --confirm"
-                         : "sluice clear-halt %s --confirm --accept");
+                     strstr(reason, "this log") ? remedy_fork : remedy_accept);
     case DECISION_COUNT:
         break;
     }
@@ -426,7 +443,7 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
     status = own_state_read(table, lane->publisher->log, lane->publisher->group_count, &own, err);
     if (status != STATUS_OK) {
         snprintf(reason, sizeof reason, "%s", err->message);
-        status = doubt(lane, err, reason, "sluice clear-halt %s --confirm --accept");
+        status = doubt(lane, err, reason, remedy_accept);
         goto done;
     }
     enum decision decision = lane_decide(lane, table, &own, &from, reason);

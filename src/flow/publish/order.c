@@ -176,7 +176,7 @@ static int compare_ranked(const void *a, const void *b)
 static enum status rank_dictionary(const struct range *range, int column, uint64_t **out_ranks,
                                    struct arena *arena, struct error *err)
 {
-    const struct arrow_field *field = &range->schema.fields[column];
+    const struct arrow_field *field = &range->schema->fields[column];
     struct arrow_field value_field = *field;
     size_t total = 0, at = 0;
     value_field.is_dictionary = false;
@@ -215,7 +215,7 @@ done:
 static enum status make_keys(struct order *order, const struct range *range, int column,
                              unsigned key, struct error *err)
 {
-    const struct arrow_field *field = &range->schema.fields[column];
+    const struct arrow_field *field = &range->schema->fields[column];
     bool is_text = field->type == ARROW_UTF8 || field->type == ARROW_BINARY;
     uint64_t **ranks = NULL;
     if (is_text && field->is_dictionary) {
@@ -244,7 +244,7 @@ static enum status make_keys(struct order *order, const struct range *range, int
 static int compare_text(const struct order *order, const struct order_row *a,
                         const struct order_row *b)
 {
-    const struct arrow_field *field = &order->range->schema.fields[order->text_column];
+    const struct arrow_field *field = &order->range->schema->fields[order->text_column];
     struct iceberg_value x = cell_value(
         field, &order->range->batches[a->batch].batch.columns[order->text_column], a->row);
     struct iceberg_value y = cell_value(
@@ -336,7 +336,7 @@ enum status order_create(const struct publish_table *definition, const struct bi
     }
     TRY_OR_DONE(status, assign_partitions(&order, binding, range, err));
     for (unsigned key = 0; key < 2 && key < definition->sort_column_count; key++) {
-        int column = find_column(&range->schema, definition->sort_columns[key]);
+        int column = find_column(range->schema, definition->sort_columns[key]);
         if (column >= 0)
             TRY_OR_DONE(status, make_keys(&order, range, column, key, err));
     }

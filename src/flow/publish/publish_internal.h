@@ -209,8 +209,8 @@ struct range {
     size_t entry_count, entry_capacity;
     uint64_t rows, bytes, fingerprint;
     char digest[DIGEST_TEXT_BYTES];
-    struct arena arena; /* owns the schema */
-    struct arrow_schema schema;
+    struct arena arena; /* owns the schema, to which batches point */
+    struct arrow_schema *schema;
 };
 
 /* Entries of the lane's table after `from`, up to bytes_max and within one schema; no rows: an empty

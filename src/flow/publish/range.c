@@ -31,10 +31,13 @@ static enum status take_schema(struct lane *lane, struct range *range, uint64_t 
     struct arrow_limits limits = arrow_limits_default();
     struct buf message = {0};
     size_t used = 0;
+    range->schema = arena_alloc_zero(&range->arena, 1, sizeof *range->schema);
+    if (!range->schema)
+        return out_of_memory(err);
     enum status status = wal_schema_get(lane->publisher->wal, fingerprint, &message, err);
     if (status == STATUS_OK)
         status = arrow_ipc_read_schema(span_of(message.data, message.length), &limits,
-                                       &range->arena, &range->schema, &used, err);
+                                       &range->arena, range->schema, &used, err);
     buf_deinit(&message);
     if (status != STATUS_OK)
         return error_prefix(err, "schema %016llx", (unsigned long long)fingerprint);
@@ -51,7 +54,7 @@ static enum status decode_entry(struct range *range, const struct wal_view *view
     limits.body_bytes_max = (size_t)1 << 30;
     buf_put(payload, view->payload.data, view->payload.length);
     TRY(buf_status(payload, "range", err));
-    TRY(arrow_reader_create(&range->schema, span_of(payload->data, payload->length), &limits,
+    TRY(arrow_reader_create(range->schema, span_of(payload->data, payload->length), &limits,
                             &range->readers[index], err));
     for (;;) {
         size_t capacity = range->batch_capacity;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Arrow columns in memory and on the wire: schema, arrays, builders, gather, IPC.
- * Source of layouts: Arrow Columnar Format 1.5 and its IPC chapter; the types here are those that the
- * tables need, and grow by adding rows to the enum.
+ * Source of layouts: Arrow Columnar Format 1.5 and its IPC chapter; the types here are those that
+ * the tables need, and grow by adding rows to the enum.
  *
- * Arrays are plain views: whoever made one says what owns its memory. All buffers are little-endian,
- * 8-byte aligned; validity is 1 bit a slot, LSB first, NULL when nothing is null; offsets are int32,
- * n + 1 of them, starting at 0. Values in null slots are zero, null lists and strings are empty.
- * No global state; an object belongs to one thread at a time.
+ * Arrays are plain views: whoever made one says what owns its memory. All buffers are
+ * little-endian, 8-byte aligned; validity is 1 bit a slot, LSB first, NULL when nothing is null;
+ * offsets are int32, n + 1 of them, starting at 0. Values in null slots are zero, null lists and
+ * strings are empty. No global state; an object belongs to one thread at a time.
  */
 #ifndef SLUICE_FORMAT_ARROW_ARROW_H
 #define SLUICE_FORMAT_ARROW_ARROW_H
@@ -18,7 +18,7 @@
 
 enum arrow_type {
     ARROW_NULL,
-    ARROW_BOOL,         /* bits */
+    ARROW_BOOL, /* bits */
     ARROW_INT32,
     ARROW_INT64,
     ARROW_FLOAT,
@@ -27,10 +27,10 @@ enum arrow_type {
     ARROW_TIMESTAMP_US, /* microseconds since 1970-01-01; `timezone` set: an instant (UTC) */
     ARROW_UTF8,
     ARROW_BINARY,
-    ARROW_FIXED,        /* FixedSizeBinary of byte_width */
-    ARROW_LIST,         /* one child, "element" */
+    ARROW_FIXED, /* FixedSizeBinary of byte_width */
+    ARROW_LIST,  /* one child, "element" */
     ARROW_STRUCT,
-    ARROW_MAP,          /* two children: key (not nullable), value; the "entries" struct is implied */
+    ARROW_MAP, /* two children: key (not nullable), value; the "entries" struct is implied */
     ARROW_TYPE_COUNT
 };
 
@@ -44,6 +44,8 @@ struct arrow_field {
     int32_t field_id;   /* 0: none; travels as metadata "PARQUET:field_id" */
     struct arrow_field *children;
     uint32_t child_count;
+    int64_t dictionary_key; /* its id in IPC plus 1; 0: its number among the schema's dictionary
+                             * fields, depth first, from 0, which is what our own schemas use */
 };
 
 struct arrow_schema {
@@ -54,17 +56,19 @@ struct arrow_schema {
 /* Deep copy; everything it holds is owned by `arena`. */
 enum status arrow_schema_copy(const struct arrow_schema *from, struct arena *arena,
                               struct arrow_schema *out_schema, struct error *err) MUST_CHECK;
-/* Names, types, nullability, dictionaries, ids, in order; stable across versions. Never 0. */
+/* Names, types, nullability, dictionaries, ids, in order; stable across versions. Never 0. Counts
+ * the dictionary keys in, since a stored payload is read by them. */
 uint64_t arrow_schema_fingerprint(const struct arrow_schema *schema);
+/* The same without the dictionary keys: they say nothing about arrays in memory. */
 bool arrow_schema_equal(const struct arrow_schema *a, const struct arrow_schema *b);
 
 /* ---- arrays ---- */
 
 struct arrow_array {
     int64_t length, null_count;
-    const uint8_t *validity;        /* NULL: none null */
-    const int32_t *offsets;         /* utf8, binary, list, map */
-    const void *values;             /* fixed-width values, bools' bits, bytes; a dictionary's indices */
+    const uint8_t *validity; /* NULL: none null */
+    const int32_t *offsets;  /* utf8, binary, list, map */
+    const void *values;      /* fixed-width values, bools' bits, bytes; a dictionary's indices */
     struct arrow_array *children;   /* list 1, map 2 (keys, values), struct n */
     struct arrow_array *dictionary; /* is_dictionary: the values */
 };
@@ -72,8 +76,8 @@ struct arrow_array {
 struct arrow_batch {
     const struct arrow_schema *schema; /* borrowed */
     int64_t length;
-    struct arrow_array *columns;       /* schema->field_count */
-    struct arena arena;                /* owns the array structs, and buffers made for this batch */
+    struct arrow_array *columns; /* schema->field_count */
+    struct arena arena;          /* owns the array structs, and buffers made for this batch */
 };
 
 void arrow_batch_deinit(struct arrow_batch *batch); /* accepts a zeroed batch */
@@ -88,7 +92,8 @@ static inline bool arrow_bit(const void *bits, int64_t i)
     return ((const uint8_t *)bits)[i >> 3] >> (i & 7) & 1;
 }
 
-/* Checks every rule above against hostile arrays: lengths, offsets, indices, UTF-8. Recounts nulls. */
+/* Checks every rule above against hostile arrays: lengths, offsets, indices, UTF-8. Recounts nulls.
+ */
 enum status arrow_array_validate(const struct arrow_field *field, struct arrow_array *array,
                                  struct error *err) MUST_CHECK;
 
@@ -116,28 +121,108 @@ enum status arrow_builder_init(struct arrow_builder *builder, const struct arrow
 void arrow_builder_deinit(struct arrow_builder *builder); /* accepts zeroed */
 void arrow_builder_clear(struct arrow_builder *builder);  /* keeps memory; forgets dictionaries */
 bool arrow_builder_failed(const struct arrow_builder *builder); /* recursive */
-size_t arrow_builder_bytes(const struct arrow_builder *builder); /* recursive, what an array would take */
+size_t
+arrow_builder_bytes(const struct arrow_builder *builder); /* recursive, what an array would take */
 
-/* Back to the first `length` slots, children too. Dictionaries keep what they have learned. */
+/* Back to the first `length` slots, children too. Dictionaries keep what they have learned. Takes
+ * back failures of appends behind `length`: what is left is whole. */
 void arrow_builder_truncate(struct arrow_builder *builder, int64_t length);
 
 /* A view of what was appended; borrows the builder until the next append, clear or deinit. The
- * structs are owned by `arena`. */
+ * structs are owned by `arena`. INTERNAL: struct children of unequal length. */
 enum status arrow_builder_view(const struct arrow_builder *builder, struct arena *arena,
                                struct arrow_array *out_array, struct error *err) MUST_CHECK;
 
-void arrow_append_null(struct arrow_builder *builder);          /* any type; children get null or nothing */
-void arrow_append_bool(struct arrow_builder *builder, bool value);
-void arrow_append_i32(struct arrow_builder *builder, int32_t value);
-void arrow_append_i64(struct arrow_builder *builder, int64_t value);
-void arrow_append_double(struct arrow_builder *builder, double value);
-void arrow_append_bytes(struct arrow_builder *builder, const void *data, size_t bytes); /* utf8, binary, fixed */
-/* Lists and maps: append to the children, then close the slot. Structs: append to each child, then close. */
-void arrow_close_list(struct arrow_builder *builder);
-void arrow_close_struct(struct arrow_builder *builder);
-/* Dictionary fields: by value (utf8, binary; looked up in the memo), or by index into builder->dictionary. */
+void arrow_append_null(struct arrow_builder *builder); /* any type; children get null or nothing */
+
+static inline void arrow_push_bit(struct buf *bits, int64_t at, bool bit)
+{
+    if (!(at & 7)) {
+        if (__builtin_expect(!bits->failed, 1))
+            buf_put_byte(bits, bit);
+    } else if (bit && __builtin_expect((size_t)(at >> 3) < bits->length, 1)) {
+        bits->data[at >> 3] |= (uint8_t)(1u << (at & 7));
+    }
+}
+
+/* Counts a slot whose value was appended, or is about to be. */
+static inline void arrow_push_valid(struct arrow_builder *builder)
+{
+    if (builder->validity.length)
+        arrow_push_bit(&builder->validity, builder->length, true);
+    builder->length++;
+}
+
+static inline void arrow_append_bool(struct arrow_builder *builder, bool value)
+{
+    arrow_push_bit(&builder->values, builder->length, value);
+    arrow_push_valid(builder);
+}
+
+static inline void arrow_append_i32(struct arrow_builder *builder, int32_t value)
+{
+    buf_put(&builder->values, &value, sizeof value);
+    arrow_push_valid(builder);
+}
+
+static inline void arrow_append_i64(struct arrow_builder *builder, int64_t value)
+{
+    buf_put(&builder->values, &value, sizeof value);
+    arrow_push_valid(builder);
+}
+
+static inline void arrow_append_float(struct arrow_builder *builder, float value)
+{
+    buf_put(&builder->values, &value, sizeof value);
+    arrow_push_valid(builder);
+}
+
+static inline void arrow_append_double(struct arrow_builder *builder, double value)
+{
+    buf_put(&builder->values, &value, sizeof value);
+    arrow_push_valid(builder);
+}
+
+/* utf8, binary; and fixed, where `bytes` must be the width. The text must be UTF-8. */
+static inline void arrow_append_bytes(struct arrow_builder *builder, const void *data, size_t bytes)
+{
+    buf_put(&builder->values, data, bytes);
+    if (builder->field->type == ARROW_FIXED) {
+        CHECK(bytes == (size_t)builder->field->byte_width);
+    } else {
+        int32_t end = (int32_t)builder->values.length;
+        buf_put(&builder->offsets, &end, sizeof end);
+    }
+    arrow_push_valid(builder);
+}
+
+/* Lists and maps: append to the children, then close the slot. Structs: append to each child, then
+ * close. */
+static inline void arrow_close_list(struct arrow_builder *builder)
+{
+    int32_t end = (int32_t)builder->children[0].length;
+    if (__builtin_expect(builder->children[0].length > INT32_MAX, 0))
+        builder->offsets.failed = true;
+    buf_put(&builder->offsets, &end, sizeof end);
+    arrow_push_valid(builder);
+}
+
+static inline void arrow_close_struct(struct arrow_builder *builder)
+{
+    arrow_push_valid(builder);
+}
+
+/* Dictionary fields: by value (utf8, binary, fixed; looked up in the memo), or by index into
+ * builder->dictionary. */
 void arrow_append_memo(struct arrow_builder *builder, const void *data, size_t bytes);
-void arrow_append_index(struct arrow_builder *builder, int32_t index);
+
+static inline void arrow_append_index(struct arrow_builder *builder, int32_t index)
+{
+    arrow_append_i32(builder, index);
+}
+
+/* The index that arrow_append_memo would append, learning the value if it is new; -1: no memory. */
+int32_t arrow_memo_index(struct arrow_builder *builder, const void *data, size_t bytes);
 
 /* ---- gather ---- */
 
@@ -157,10 +242,10 @@ enum status arrow_gather(const struct arrow_batch *const *batches, size_t batch_
 enum arrow_compression { ARROW_UNCOMPRESSED, ARROW_LZ4_FRAME, ARROW_ZSTD };
 
 struct arrow_limits {
-    size_t metadata_bytes_max;  /* of one message; default 16 MiB */
-    size_t body_bytes_max;      /* of one message, expanded */
-    uint32_t field_count_max;   /* of a schema, nested ones counted; default 4,096 */
-    uint32_t depth_max;         /* default 32 */
+    size_t metadata_bytes_max; /* of one message; default 16 MiB */
+    size_t body_bytes_max;     /* of one message, expanded */
+    uint32_t field_count_max;  /* of a schema, nested ones counted; default 4,096 */
+    uint32_t depth_max;        /* default 32 */
 };
 
 struct arrow_limits arrow_limits_default(void);
@@ -169,10 +254,11 @@ struct arrow_limits arrow_limits_default(void);
 enum status arrow_ipc_write_schema(const struct arrow_schema *schema, struct buf *out,
                                    struct error *err) MUST_CHECK;
 
-/* DictionaryBatch messages (inner dictionaries first) and one RecordBatch message: the payload of an
- * entry (L11). Body buffers lie on multiples of 64 from the start of `out`; buffers with the same
- * address are written once and referred to many times. */
-enum status arrow_ipc_write_batch(const struct arrow_schema *schema, const struct arrow_batch *batch,
+/* DictionaryBatch messages (inner dictionaries first) and one RecordBatch message: the payload of
+ * an entry (L11). Body buffers lie on multiples of 64 from the start of `out`; buffers with the
+ * same address are written once and referred to many times. */
+enum status arrow_ipc_write_batch(const struct arrow_schema *schema,
+                                  const struct arrow_batch *batch,
                                   enum arrow_compression compression, struct buf *out,
                                   struct error *err) MUST_CHECK;
 
@@ -181,9 +267,10 @@ enum status arrow_ipc_read_schema(struct span bytes, const struct arrow_limits *
                                   struct arena *arena, struct arrow_schema *out_schema,
                                   size_t *out_bytes_read, struct error *err) MUST_CHECK;
 
-/* Walks a payload: each call yields the next RecordBatch with the dictionaries in force; NOT_FOUND at
- * the end. Everything is verified (bounds, offsets, indices, UTF-8), so that later code may trust the
- * arrays. Batches borrow `payload` where it is 8-byte aligned and not compressed, else hold copies. */
+/* Walks a payload: each call yields the next RecordBatch with the dictionaries in force; NOT_FOUND
+ * at the end. Everything is verified (bounds, offsets, indices, UTF-8), so that later code may
+ * trust the arrays. Batches borrow `payload` where it is 8-byte aligned and not compressed, else
+ * hold copies. */
 struct arrow_reader;
 
 enum status arrow_reader_create(const struct arrow_schema *schema, struct span payload,

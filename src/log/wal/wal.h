@@ -3,9 +3,9 @@
  * The log: one engine a node, many groups in the same segment files. Rules L1-L38 are stated in
  * README.md beside this file; docs/format/ gives the bytes.
  *
- * Threads: any thread may call anything here unless said otherwise. The engine owns one thread
- * ("wal") that writes, seals and keeps state; callbacks run on it, or inside wal_append on the
- * caller's, must not block, and may call wal_submit.
+ * Threads: any thread may call anything here unless said otherwise. The engine owns two: "wal" writes,
+ * adds floors and seals; "wal-keep" moves, sweeps, checkpoints and makes spares. Callbacks run on "wal"
+ * or inside wal_append on the caller's, must not block, and may call wal_submit.
  * A failed sync of log or state ends the process through env_fatal_exit(74) (L24).
  */
 #ifndef SLUICE_LOG_WAL_WAL_H
@@ -90,6 +90,8 @@ struct wal_damage {
     char where[160];              /* file, offset, what is wrong */
 };
 bool wal_damage_at(struct wal *wal, size_t index, struct wal_damage *out_damage);
+/* Reads every retained entry; what does not verify becomes a damaged range. */
+enum status wal_verify(struct wal *wal, uint64_t *out_entries, struct error *err) MUST_CHECK;
 /* Turns every damaged range into VOID entries; they are durable when this returns. */
 enum status wal_repair(struct wal *wal, uint64_t *out_entries_voided, struct error *err) MUST_CHECK;
 
@@ -134,7 +136,8 @@ struct wal_submission {
     uint32_t entry_count;
     enum wal_durability durability;
     /* Called once, in the order of submission within a durability. On failure no entry was
-     * acknowledged; NO_SPACE, BUSY and LIMIT may be tried again later. */
+     * acknowledged; NO_SPACE, BUSY and LIMIT may be tried again later; after UNKNOWN_OUTCOME (a full
+     * volume on which the write could not be taken back) and IO a crash may bring the entries back. */
     void (*done)(struct wal_submission *submission, enum status status, const struct error *err);
     void *context;
     uint64_t term;               /* set before `done` */
@@ -208,6 +211,8 @@ enum status wal_scan_next(struct wal_scan *scan, struct wal_view *out_view,
 /* Moves to another starting point, back or forth. */
 enum status wal_scan_seek(struct wal_scan *scan, uint64_t after, struct error *err) MUST_CHECK;
 void wal_scan_close(struct wal_scan *scan); /* accepts NULL */
+/* Entries of `table_id` (0: any) up to here may be gone: where a scan of what is left can start (L32). */
+uint64_t wal_reclaimed_through(struct wal *wal, uint32_t group, uint32_t table_id);
 
 struct wal_position wal_synced_end(struct wal *wal, uint32_t group);
 /* The chain at `seq`; NOT_FOUND when no header at or below retention tells it any more. */
@@ -266,8 +271,10 @@ bool wal_segment_at(struct wal *wal, size_t index, struct wal_segment_info *out_
 /* Seals the active segment now (tests, shutdown tools). */
 enum status wal_seal(struct wal *wal, struct error *err) MUST_CHECK;
 
-/* `log fork`: what follows `shared` in each group goes on under a new log id, as if freshly written
- * (E7). The log must be open and idle. Durable when it returns. */
+/* `log fork`: what lies above each table's `through` goes on under a new log id, as if freshly written
+ * (E7): `through` stays, `committed` is forgotten, because no table has a position of the new log. The
+ * caller acknowledges `through` up to the last position shared with the table first. The log must be
+ * open and idle. Durable when it returns. */
 enum status wal_fork(struct wal *wal, struct log_id *out_new_id, struct error *err) MUST_CHECK;
 
 #endif

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arrow IPC, reading batches. Everything here faces bytes from outside: each buffer is checked
+ * against the body, then what it holds against the other buffers (validate.c), and only then handed
+ * out.
+ *
+ * Memory: the reader owns dictionaries, a batch owns its columns; both arenas are bounded by a
+ * multiple of the body's limit, whatever the metadata says about sizes.
+ */
+#include "format/arrow/ipc_internal.h"
+#include "format/codec/codec.h"
+
+enum { MEMORY_FACTOR = 4, DEPTH_OF_SHARING = 256 };
+
+/* Where a field's dictionary stands; in the order of the schema, outer before inner. */
+struct dictionary {
+    int64_t id;
+    const struct arrow_field *field;
+    struct arrow_array *values; /* NULL: none yet */
+};
+
+struct arrow_reader {
+    const struct arrow_schema *schema; /* borrowed */
+    struct arrow_limits limits;
+    struct span rest; /* of the payload */
+    struct dictionary *dictionaries;
+    size_t dictionary_count;
+    struct arena arena;
+};
+
+static enum status invalid(struct error *err, const char *what)
+{
+    return error_set(err, STATUS_INVALID, "arrow: %s", what);
+}
+
+static enum status no_memory(const struct arena *arena, struct error *err)
+{
+    if (arena->bytes_max && arena->bytes_total > arena->bytes_max / 2)
+        return error_set(err, STATUS_LIMIT, "arrow: a message takes more than %zu bytes of memory",
+                         arena->bytes_max);
+    return error_set(err, STATUS_NO_MEMORY, "arrow: no memory to read a message");
+}
+
+/* ---- dictionaries of a schema ---- */
+
+static size_t count_dictionaries(const struct arrow_field *fields, uint32_t count)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += (size_t)fields[i].is_dictionary +
+               count_dictionaries(fields[i].children, fields[i].child_count);
+    return sum;
+}
+
+static void list_dictionaries(struct arrow_reader *reader, const struct arrow_field *fields,
+                              uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (fields[i].is_dictionary) {
+            size_t ordinal = reader->dictionary_count++;
+            int64_t key = fields[i].dictionary_key;
+            reader->dictionaries[ordinal] =
+                (struct dictionary){.id = key ? key - 1 : (int64_t)ordinal, .field = &fields[i]};
+        }
+        list_dictionaries(reader, fields[i].children, fields[i].child_count);
+    }
+}
+
+static size_t memory_max(const struct arrow_limits *limits)
+{
+    size_t bytes;
+    return SIZE_MUL(limits->body_bytes_max, (size_t)MEMORY_FACTOR, &bytes) &&
+                   SIZE_ADD(bytes, limits->metadata_bytes_max, &bytes)
+               ? bytes
+               : 0;
+}
+
+enum status arrow_reader_create(const struct arrow_schema *schema, struct span payload,
+                                const struct arrow_limits *limits, struct arrow_reader **out_reader,
+                                struct error *err)
+{
+    struct arrow_reader *reader = mem_alloc_zero(1, sizeof *reader);
+    if (!reader)
+        return error_set(err, STATUS_NO_MEMORY, "arrow: no memory for a reader");
+    reader->schema = schema;
+    reader->limits = *limits;
+    reader->rest = payload;
+    arena_init(&reader->arena, memory_max(limits));
+    size_t count = count_dictionaries(schema->fields, schema->field_count);
+    reader->dictionaries = mem_alloc_zero(count, sizeof *reader->dictionaries);
+    if (!reader->dictionaries && count) {
+        mem_free(reader);
+        return error_set(err, STATUS_NO_MEMORY, "arrow: no memory for a reader");
+    }
+    list_dictionaries(reader, schema->fields, schema->field_count);
+    *out_reader = reader;
+    return STATUS_OK;
+}
+
+void arrow_reader_destroy(struct arrow_reader *reader)
+{
+    if (!reader)
+        return;
+    arena_deinit(&reader->arena);
+    mem_free(reader->dictionaries);
+    mem_free(reader);
+}
+
+/* ---- one record batch ---- */
+
+struct batch_reader {
+    struct arrow_reader *reader;
+    struct arena *arena; /* of what is read */
+    struct error *err;
+    struct span body;
+    const uint8_t *nodes, *buffers; /* of 16 bytes each */
+    uint32_t nodes_left, buffer_count, buffer_at;
+    struct span *taken;   /* buffers so far, so that equal ones stay one */
+    int64_t codec;        /* IPC_CODEC_* */
+    uint64_t expand_left; /* bytes that may still be made of compressed ones */
+    size_t dictionary_at; /* the next one in the schema's order */
+};
+
+static enum status take_node(struct batch_reader *batch, int64_t *out_length,
+                             int64_t *out_null_count)
+{
+    if (batch->nodes_left == 0)
+        return invalid(batch->err, "too few nodes");
+    int64_t length = (int64_t)get_le64(batch->nodes);
+    int64_t null_count = (int64_t)get_le64(batch->nodes + 8);
+    batch->nodes += 16;
+    batch->nodes_left--;
+    if (length < 0 || length > INT32_MAX || null_count < 0 || null_count > length)
+        return invalid(batch->err, "bad node");
+    *out_length = length;
+    *out_null_count = null_count;
+    return STATUS_OK;
+}
+
+/* A copy on a multiple of 16, since offsets and values are read as what they are. */
+static enum status copy_aligned(struct batch_reader *batch, struct span from, struct span *out)
+{
+    uint8_t *copy = arena_alloc(batch->arena, from.length);
+    if (!copy)
+        return no_memory(batch->arena, batch->err);
+    memcpy(copy, from.data, from.length);
+    *out = span_of(copy, from.length);
+    return STATUS_OK;
+}
+
+static enum status expand(struct batch_reader *batch, struct span stored, struct span *out)
+{
+    if (stored.length < 8)
+        return invalid(batch->err, "compressed buffer cut off");
+    int64_t bytes = (int64_t)get_le64(stored.data);
+    struct span packed = span_of(stored.data + 8, stored.length - 8);
+    if (bytes == -1)
+        return copy_aligned(batch, packed, out);
+    if (bytes < 0)
+        return invalid(batch->err, "bad length of a compressed buffer");
+    if ((uint64_t)bytes > batch->expand_left)
+        return error_set(batch->err, STATUS_TOO_LARGE,
+                         "arrow: a message expands to more than %zu bytes",
+                         batch->reader->limits.body_bytes_max);
+    batch->expand_left -= (uint64_t)bytes;
+    uint8_t *place = arena_alloc(batch->arena, (size_t)bytes);
+    if (!place)
+        return no_memory(batch->arena, batch->err);
+    enum codec codec = batch->codec == IPC_CODEC_ZSTD ? CODEC_ZSTD : CODEC_LZ4_FRAME;
+    TRY(codec_expand_exact(codec, packed, place, (size_t)bytes, batch->err));
+    *out = span_of(place, (size_t)bytes);
+    return STATUS_OK;
+}
+
+/* The next buffer: checked against the body, expanded and aligned. Those that were read before from
+ * the same place are the same again, so that shared indices stay shared. */
+static enum status take_buffer(struct batch_reader *batch, struct span *out)
+{
+    if (batch->buffer_at == batch->buffer_count)
+        return invalid(batch->err, "too few buffers");
+    uint32_t at = batch->buffer_at++;
+    const uint8_t *entry = batch->buffers + (size_t)at * 16;
+    int64_t offset = (int64_t)get_le64(entry), length = (int64_t)get_le64(entry + 8);
+    if (offset < 0 || length < 0 || (uint64_t)offset > batch->body.length ||
+        (uint64_t)length > batch->body.length - (uint64_t)offset)
+        return invalid(batch->err, "buffer outside the body");
+    struct span span = span_of(batch->body.data + offset, (size_t)length);
+    for (uint32_t i = at; length && i > 0 && at - i < DEPTH_OF_SHARING; i--) {
+        if (memcmp(batch->buffers + (size_t)(i - 1) * 16, entry, 16) == 0) {
+            *out = batch->taken[at] = batch->taken[i - 1];
+            return STATUS_OK;
+        }
+    }
+    if (length == 0)
+        span = (struct span){0};
+    else if (batch->codec != IPC_CODEC_NONE)
+        TRY(expand(batch, span, &span));
+    else if ((uintptr_t)span.data % 8)
+        TRY(copy_aligned(batch, span, &span));
+    *out = batch->taken[at] = span;
+    return STATUS_OK;
+}
+
+/* A buffer that must hold at least `bytes`. */
+static enum status take_values(struct batch_reader *batch, int64_t bytes, const void **out)
+{
+    struct span span;
+    TRY(take_buffer(batch, &span));
+    if (span.length < (uint64_t)bytes)
+        return invalid(batch->err, "buffer too short");
+    *out = span.data;
+    return STATUS_OK;
+}
+
+/* Offsets of `length` slots, the last of which must not pass `limit` (the caller knows it later).
+ */
+static enum status take_offsets(struct batch_reader *batch, int64_t length, const int32_t **out)
+{
+    static const int32_t zero[2];
+    struct span span;
+    TRY(take_buffer(batch, &span));
+    if (length == 0 && span.length < sizeof(int32_t)) {
+        *out = zero;
+        return STATUS_OK;
+    }
+    if (span.length < ((uint64_t)length + 1) * sizeof(int32_t))
+        return invalid(batch->err, "too few offsets");
+    *out = (const int32_t *)(const void *)span.data;
+    return STATUS_OK;
+}
+
+static enum status read_bytes(struct batch_reader *batch, struct arrow_array *array)
+{
+    struct span data;
+    TRY(take_offsets(batch, array->length, &array->offsets));
+    TRY(take_buffer(batch, &data));
+    int32_t end = array->offsets[array->length];
+    if (end < 0 || (uint64_t)end > data.length)
+        return invalid(batch->err, "offset past the data");
+    array->values = data.data;
+    return STATUS_OK;
+}
+
+static enum status read_array(struct batch_reader *batch, const struct arrow_field *field,
+                              struct arrow_array *array);
+
+static enum status read_children(struct batch_reader *batch, const struct arrow_field *field,
+                                 struct arrow_array *array)
+{
+    array->children = arena_alloc_zero(batch->arena, field->child_count, sizeof *array->children);
+    if (!array->children)
+        return no_memory(batch->arena, batch->err);
+    for (uint32_t i = 0; i < field->child_count; i++)
+        TRY(read_array(batch, &field->children[i], &array->children[i]));
+    return STATUS_OK;
+}
+
+/* The entries of a map: a struct that is never null and adds nothing. */
+static enum status read_entries(struct batch_reader *batch, int64_t *out_length)
+{
+    int64_t null_count;
+    struct span validity;
+    TRY(take_node(batch, out_length, &null_count));
+    TRY(take_buffer(batch, &validity));
+    if (null_count)
+        return invalid(batch->err, "null entry in a map");
+    return STATUS_OK;
+}
+
+static enum status read_list(struct batch_reader *batch, const struct arrow_field *field,
+                             struct arrow_array *array)
+{
+    int64_t entries = 0;
+    TRY(take_offsets(batch, array->length, &array->offsets));
+    if (field->type == ARROW_MAP)
+        TRY(read_entries(batch, &entries));
+    TRY(read_children(batch, field, array));
+    if (field->type == ARROW_MAP &&
+        (array->children[0].length != entries || array->children[1].length != entries))
+        return invalid(batch->err, "keys and values of different counts");
+    return STATUS_OK;
+}
+
+/* The dictionary in force; the fields of its values take their places in the schema's order too. */
+static enum status read_dictionary_field(struct batch_reader *batch,
+                                         const struct arrow_field *field, struct arrow_array *array)
+{
+    struct arrow_reader *reader = batch->reader;
+    while (reader->dictionaries[batch->dictionary_at].field != field)
+        batch->dictionary_at++;
+    array->dictionary = reader->dictionaries[batch->dictionary_at].values;
+    if (!array->dictionary)
+        return error_set(batch->err, STATUS_INVALID, "arrow: column %.100s: no dictionary yet",
+                         field->name);
+    return take_values(batch, array->length * (int64_t)sizeof(int32_t), &array->values);
+}
+
+static enum status read_array(struct batch_reader *batch, const struct arrow_field *field,
+                              struct arrow_array *array)
+{
+    struct span validity;
+    int64_t null_count;
+    TRY(take_node(batch, &array->length, &null_count));
+    int64_t length = array->length;
+    if (!field->is_dictionary && field->type == ARROW_NULL)
+        return STATUS_OK;
+    TRY(take_buffer(batch, &validity));
+    if (validity.length == 0 && null_count)
+        return invalid(batch->err, "nulls without validity bits");
+    if (validity.length && validity.length < (uint64_t)bits_bytes(length))
+        return invalid(batch->err, "too few validity bits");
+    array->validity = validity.data;
+    if (field->is_dictionary)
+        return read_dictionary_field(batch, field, array);
+    switch (type_layout(field->type)) {
+    case LAYOUT_BITS:
+        return take_values(batch, bits_bytes(length), &array->values);
+    case LAYOUT_FIXED:
+        return take_values(batch, length * type_width(field), &array->values);
+    case LAYOUT_BYTES:
+        return read_bytes(batch, array);
+    case LAYOUT_LIST:
+        return read_list(batch, field, array);
+    case LAYOUT_STRUCT:
+        return read_children(batch, field, array);
+    case LAYOUT_NULL:
+        break;
+    }
+    return STATUS_OK;
+}
+
+/* A column with its content checked, and mended where a client's habits differ from ours. */
+static enum status read_column(struct batch_reader *batch, const struct arrow_field *field,
+                               int64_t length, struct arrow_array *out_array)
+{
+    struct array_checking checking = {.trusts_dictionaries = true};
+    struct arrow_array array = {0};
+    TRY(read_array(batch, field, &array));
+    if (array.length != length)
+        return error_set(batch->err, STATUS_INVALID,
+                         "arrow: column %.100s: another length than its batch", field->name);
+    TRY(array_check(field, &array, &checking, batch->err));
+    if (!checking.is_canonical)
+        return array_copy_canonical(field, &array, batch->arena, out_array, batch->err);
+    *out_array = array;
+    return STATUS_OK;
+}
+
+static enum status read_compression(struct batch_reader *batch, struct flat_reader *flat,
+                                    const struct flat_table *header)
+{
+    struct flat_table compression = flat_child(flat, header, 3);
+    batch->codec = IPC_CODEC_NONE;
+    if (!compression.at)
+        return STATUS_OK;
+    batch->codec = flat_number(flat, &compression, 0, 1, IPC_CODEC_LZ4);
+    if ((batch->codec != IPC_CODEC_LZ4 && batch->codec != IPC_CODEC_ZSTD) ||
+        flat_number(flat, &compression, 1, 1, 0) != 0)
+        return error_set(batch->err, STATUS_UNSUPPORTED, "arrow: unknown compression");
+    return STATUS_OK;
+}
+
+static enum status begin_batch(struct batch_reader *batch, struct ipc_message *message,
+                               const struct flat_table *header, int64_t *out_length)
+{
+    struct flat_reader *flat = &message->flat;
+    size_t body_bytes_max = batch->reader->limits.body_bytes_max;
+    int64_t length = flat_number(flat, header, 0, 8, 0);
+    struct flat_vector nodes = flat_vector(flat, header, 1, 16);
+    struct flat_vector buffers = flat_vector(flat, header, 2, 16);
+    TRY(read_compression(batch, flat, header));
+    if (flat->failed || !header->at)
+        return invalid(batch->err, "damaged batch");
+    if (message->body.length > body_bytes_max)
+        return error_set(batch->err, STATUS_TOO_LARGE, "arrow: a body of %zu bytes",
+                         message->body.length);
+    /* Columns of nulls take no bytes: what has no weight must not have any number of rows. */
+    if (length < 0 || length > INT32_MAX || (uint64_t)length > body_bytes_max)
+        return invalid(batch->err, "bad number of rows");
+    batch->body = message->body;
+    batch->nodes = flat->data + nodes.at;
+    batch->nodes_left = nodes.count;
+    batch->buffers = flat->data + buffers.at;
+    batch->buffer_count = buffers.count;
+    batch->expand_left = body_bytes_max;
+    batch->taken = arena_alloc_zero(batch->arena, buffers.count, sizeof *batch->taken);
+    if (!batch->taken)
+        return no_memory(batch->arena, batch->err);
+    *out_length = length;
+    return STATUS_OK;
+}
+
+static enum status end_batch(const struct batch_reader *batch)
+{
+    if (batch->nodes_left || batch->buffer_at != batch->buffer_count)
+        return invalid(batch->err, "more nodes or buffers than the schema has");
+    return STATUS_OK;
+}
+
+static enum status read_dictionary_batch(struct arrow_reader *reader, struct ipc_message *message,
+                                         struct error *err)
+{
+    struct flat_reader *flat = &message->flat;
+    struct batch_reader batch = {.reader = reader, .arena = &reader->arena, .err = err};
+    int64_t id = flat_number(flat, &message->header, 0, 8, 0);
+    struct flat_table data = flat_child(flat, &message->header, 1);
+    bool is_delta = flat_number(flat, &message->header, 2, 1, 0) != 0;
+    while (batch.dictionary_at < reader->dictionary_count &&
+           reader->dictionaries[batch.dictionary_at].id != id)
+        batch.dictionary_at++;
+    if (flat->failed || batch.dictionary_at == reader->dictionary_count)
+        return invalid(err, "a dictionary that no column has");
+    struct dictionary *dictionary = &reader->dictionaries[batch.dictionary_at];
+    struct arrow_field field = dictionary_value_field(dictionary->field);
+    struct arrow_array *values = arena_alloc_zero(&reader->arena, 1, sizeof *values);
+    if (!values)
+        return no_memory(&reader->arena, err);
+    int64_t length;
+    TRY(begin_batch(&batch, message, &data, &length));
+    TRY(read_column(&batch, &field, length, values));
+    TRY(end_batch(&batch));
+    /* Deltas that grow one dictionary over and over meet the arena's bound. */
+    if (is_delta && dictionary->values) {
+        struct arrow_array *sum = arena_alloc_zero(&reader->arena, 1, sizeof *sum);
+        if (!sum)
+            return no_memory(&reader->arena, err);
+        enum status status =
+            array_concat(&field, dictionary->values, values, &reader->arena, sum, err);
+        if (status == STATUS_NO_MEMORY)
+            return no_memory(&reader->arena, err);
+        TRY(status);
+        values = sum;
+    }
+    dictionary->values = values;
+    return STATUS_OK;
+}
+
+static enum status read_record_batch(struct arrow_reader *reader, struct ipc_message *message,
+                                     struct arrow_batch *out_batch, struct error *err)
+{
+    const struct arrow_schema *schema = reader->schema;
+    struct arrow_batch result = {.schema = schema};
+    struct batch_reader batch = {.reader = reader, .arena = &result.arena, .err = err};
+    enum status status;
+    arena_init(&result.arena, reader->arena.bytes_max);
+    TRY_OR_DONE(status, begin_batch(&batch, message, &message->header, &result.length));
+    result.columns = arena_alloc_zero(&result.arena, schema->field_count, sizeof *result.columns);
+    if (!result.columns) {
+        status = no_memory(&result.arena, err);
+        goto done;
+    }
+    for (uint32_t i = 0; i < schema->field_count; i++)
+        TRY_OR_DONE(status,
+                    read_column(&batch, &schema->fields[i], result.length, &result.columns[i]));
+    TRY_OR_DONE(status, end_batch(&batch));
+    *out_batch = result;
+done:
+    if (status != STATUS_OK)
+        arena_deinit(&result.arena);
+    return status;
+}
+
+enum status arrow_reader_next(struct arrow_reader *reader, struct arrow_batch *out_batch,
+                              struct error *err)
+{
+    for (;;) {
+        struct ipc_message message;
+        TRY(ipc_message_read(reader->rest, &reader->limits, &message, err));
+        if (message.type == IPC_RECORD_BATCH)
+            TRY(read_record_batch(reader, &message, out_batch, err));
+        else if (message.type == IPC_DICTIONARY_BATCH)
+            TRY(read_dictionary_batch(reader, &message, err));
+        else
+            return invalid(err, "a message that is neither dictionary nor batch");
+        reader->rest =
+            span_of(reader->rest.data + message.bytes, reader->rest.length - message.bytes);
+        if (message.type == IPC_RECORD_BATCH)
+            return STATUS_OK;
+    }
+}

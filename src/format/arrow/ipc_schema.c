@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arrow IPC, reading: the framing of messages, and schemas. Everything here faces bytes from
+ * outside.
+ */
+#include "format/arrow/ipc_internal.h"
+
+struct arrow_limits arrow_limits_default(void)
+{
+    return (struct arrow_limits){.metadata_bytes_max = 16u << 20,
+                                 .body_bytes_max = 1u << 30,
+                                 .field_count_max = 4096,
+                                 .depth_max = 32};
+}
+
+static enum status invalid(struct error *err, const char *what)
+{
+    return error_set(err, STATUS_INVALID, "arrow: %s", what);
+}
+
+enum status ipc_message_read(struct span bytes, const struct arrow_limits *limits,
+                             struct ipc_message *out_message, struct error *err)
+{
+    if (bytes.length == 0)
+        return error_set(err, STATUS_NOT_FOUND, "arrow: end of stream");
+    if (bytes.length < IPC_CONTINUATION_BYTES)
+        return invalid(err, "message cut off");
+    if (get_le32(bytes.data) != UINT32_MAX)
+        return invalid(err, "no message here");
+    uint32_t metadata_bytes = get_le32(bytes.data + 4);
+    if (metadata_bytes == 0) {
+        if (bytes.length > IPC_CONTINUATION_BYTES)
+            return invalid(err, "bytes behind the end of the stream");
+        return error_set(err, STATUS_NOT_FOUND, "arrow: end of stream");
+    }
+    size_t left = bytes.length - IPC_CONTINUATION_BYTES;
+    if (metadata_bytes > limits->metadata_bytes_max)
+        return error_set(err, STATUS_TOO_LARGE, "arrow: metadata of %u bytes", metadata_bytes);
+    if (metadata_bytes % 8 || metadata_bytes > left)
+        return invalid(err, "message cut off");
+    struct ipc_message message = {.flat = {.data = bytes.data + IPC_CONTINUATION_BYTES,
+                                           .length = metadata_bytes,
+                                           .tables_left = limits->field_count_max * 8 + 1024}};
+    struct flat_reader *flat = &message.flat;
+    struct flat_table root = flat_root(flat);
+    int64_t version = flat_number(flat, &root, 0, 2, 0);
+    message.type = flat_number(flat, &root, 1, 1, 0);
+    message.header = flat_child(flat, &root, 2);
+    int64_t body_bytes = flat_number(flat, &root, 3, 8, 0);
+    if (flat->failed || !message.header.at)
+        return invalid(err, "damaged metadata");
+    if (version != IPC_METADATA_V5 && version != IPC_METADATA_V4)
+        return error_set(err, STATUS_UNSUPPORTED, "arrow: metadata version %d", (int)version);
+    left -= metadata_bytes;
+    if (body_bytes < 0 || (uint64_t)body_bytes > left)
+        return invalid(err, "body cut off");
+    message.body = span_of(flat->data + metadata_bytes, (size_t)body_bytes);
+    message.bytes = IPC_CONTINUATION_BYTES + metadata_bytes + (size_t)body_bytes;
+    *out_message = message;
+    return STATUS_OK;
+}
+
+/* ---- schema ---- */
+
+struct schema_reader {
+    struct flat_reader *flat;
+    const struct arrow_limits *limits;
+    struct arena *arena;
+    struct error *err;
+    uint32_t fields_left;
+    int64_t dictionaries; /* seen so far */
+    int64_t *ids;         /* of them */
+};
+
+static enum status unsupported(const struct schema_reader *reader, const struct arrow_field *field,
+                               const char *what)
+{
+    return error_set(reader->err, STATUS_UNSUPPORTED, "arrow: column %.100s: %s", field->name,
+                     what);
+}
+
+static enum status out_of_memory(const struct schema_reader *reader)
+{
+    return error_set(reader->err, STATUS_NO_MEMORY, "arrow: no memory for a schema");
+}
+
+static enum status read_name(struct schema_reader *reader, const struct flat_table *table,
+                             struct arrow_field *field)
+{
+    enum { NAME_BYTES_MAX = 1024 };
+    struct span name = flat_text(reader->flat, table, 0);
+    if (name.length > NAME_BYTES_MAX || !utf8_is_valid(name.data, name.length) ||
+        (name.length && memchr(name.data, 0, name.length)))
+        return invalid(reader->err, "bad column name");
+    field->name = arena_copy_text(reader->arena, (const char *)name.data, name.length);
+    return field->name ? STATUS_OK : out_of_memory(reader);
+}
+
+static enum status read_type(struct schema_reader *reader, const struct flat_table *table,
+                             struct arrow_field *field)
+{
+    struct flat_reader *flat = reader->flat;
+    struct flat_table type = flat_child(flat, table, 3);
+    int64_t id = flat_number(flat, table, 2, 1, 0);
+    switch (id) {
+    case IPC_NULL:
+        field->type = ARROW_NULL;
+        break;
+    case IPC_INT: {
+        int64_t bits = flat_number(flat, &type, 0, 4, 0);
+        if (flat_number(flat, &type, 1, 1, 0) == 0 || (bits != 32 && bits != 64))
+            return unsupported(reader, field, "integers other than int32 and int64");
+        field->type = bits == 32 ? ARROW_INT32 : ARROW_INT64;
+        break;
+    }
+    case IPC_FLOATING_POINT: {
+        int64_t precision = flat_number(flat, &type, 0, 2, 0);
+        if (precision != IPC_SINGLE && precision != IPC_DOUBLE)
+            return unsupported(reader, field, "half floats");
+        field->type = precision == IPC_SINGLE ? ARROW_FLOAT : ARROW_DOUBLE;
+        break;
+    }
+    case IPC_BINARY:
+        field->type = ARROW_BINARY;
+        break;
+    case IPC_UTF8:
+        field->type = ARROW_UTF8;
+        break;
+    case IPC_BOOL:
+        field->type = ARROW_BOOL;
+        break;
+    case IPC_DATE:
+        if (flat_number(flat, &type, 0, 2, 1) != IPC_DAY)
+            return unsupported(reader, field, "dates in milliseconds");
+        field->type = ARROW_DATE32;
+        break;
+    case IPC_TIMESTAMP:
+        if (flat_number(flat, &type, 0, 2, 0) != IPC_MICROSECOND)
+            return unsupported(reader, field, "timestamps in other units than microseconds");
+        field->type = ARROW_TIMESTAMP_US;
+        field->is_instant = flat_text(flat, &type, 1).length > 0;
+        break;
+    case IPC_FIXED_SIZE_BINARY: {
+        enum { FIXED_BYTES_MAX = 1 << 16 };
+        int64_t width = flat_number(flat, &type, 0, 4, 0);
+        if (width < 1 || width > FIXED_BYTES_MAX)
+            return unsupported(reader, field, "fixed binary of this width");
+        field->type = ARROW_FIXED;
+        field->byte_width = (int32_t)width;
+        break;
+    }
+    case IPC_LIST:
+        field->type = ARROW_LIST;
+        break;
+    case IPC_STRUCT:
+        field->type = ARROW_STRUCT;
+        break;
+    case IPC_MAP:
+        field->type = ARROW_MAP;
+        break;
+    default:
+        return error_set(reader->err, STATUS_UNSUPPORTED, "arrow: column %.100s: type %d",
+                         field->name, (int)id);
+    }
+    return flat->failed || !type.at ? invalid(reader->err, "damaged type") : STATUS_OK;
+}
+
+static enum status read_dictionary(struct schema_reader *reader, const struct flat_table *table,
+                                   struct arrow_field *field)
+{
+    struct flat_reader *flat = reader->flat;
+    struct flat_table encoding = flat_child(flat, table, 4);
+    if (!encoding.at)
+        return flat->failed ? invalid(reader->err, "damaged dictionary encoding") : STATUS_OK;
+    int64_t id = flat_number(flat, &encoding, 0, 8, 0);
+    struct flat_table index_type = flat_child(flat, &encoding, 1);
+    if (index_type.at && (flat_number(flat, &index_type, 0, 4, 0) != 32 ||
+                          flat_number(flat, &index_type, 1, 1, 0) == 0))
+        return unsupported(reader, field, "dictionary indices other than int32");
+    if (id < 0 || id == INT64_MAX)
+        return unsupported(reader, field, "this dictionary id");
+    for (int64_t i = 0; i < reader->dictionaries; i++)
+        if (reader->ids[i] == id)
+            return unsupported(reader, field, "a dictionary shared with another column");
+    int64_t ordinal = reader->dictionaries++;
+    reader->ids[ordinal] = id;
+    field->is_dictionary = true;
+    field->dictionary_key = id == ordinal ? 0 : id + 1;
+    return STATUS_OK;
+}
+
+static void read_field_id(struct schema_reader *reader, const struct flat_table *table,
+                          struct arrow_field *field)
+{
+    enum { PAIRS_MAX = 256 };
+    struct flat_reader *flat = reader->flat;
+    struct flat_vector pairs = flat_vector(flat, table, 6, 4);
+    for (uint32_t i = 0; !flat->failed && i < pairs.count && i < PAIRS_MAX; i++) {
+        struct flat_table pair = flat_element(flat, &pairs, i);
+        struct span key = flat_text(flat, &pair, 0), text = flat_text(flat, &pair, 1);
+        int64_t id;
+        if (span_equal(key, span_of_text(IPC_FIELD_ID_KEY)) &&
+            parse_i64((const char *)text.data, text.length, &id) && id > 0 && id <= INT32_MAX)
+            field->field_id = (int32_t)id;
+    }
+}
+
+static enum status read_field(struct schema_reader *reader, const struct flat_table *table,
+                              uint32_t depth, struct arrow_field *field);
+
+static enum status read_fields(struct schema_reader *reader, const struct flat_vector *vector,
+                               uint32_t depth, struct arrow_field **out_fields)
+{
+    if (depth > reader->limits->depth_max)
+        return error_set(reader->err, STATUS_LIMIT, "arrow: columns nested deeper than %u",
+                         reader->limits->depth_max);
+    if (vector->count > reader->fields_left)
+        return error_set(reader->err, STATUS_LIMIT, "arrow: more than %u columns",
+                         reader->limits->field_count_max);
+    reader->fields_left -= vector->count;
+    struct arrow_field *fields = arena_alloc_zero(reader->arena, vector->count, sizeof *fields);
+    if (!fields)
+        return out_of_memory(reader);
+    for (uint32_t i = 0; i < vector->count; i++) {
+        struct flat_table table = flat_element(reader->flat, vector, i);
+        TRY(read_field(reader, &table, depth, &fields[i]));
+    }
+    *out_fields = fields;
+    return STATUS_OK;
+}
+
+/* A map's one child is the struct of its entries, which our schemas leave out. */
+static enum status skip_entries(struct schema_reader *reader, struct flat_vector *children)
+{
+    struct flat_reader *flat = reader->flat;
+    if (children->count != 1)
+        return invalid(reader->err, "a map without entries");
+    struct flat_table entries = flat_element(flat, children, 0);
+    int64_t type = flat_number(flat, &entries, 2, 1, 0);
+    *children = flat_vector(flat, &entries, 5, 4);
+    if (flat->failed || type != IPC_STRUCT || children->count != 2)
+        return invalid(reader->err, "a map whose entries are not pairs");
+    return STATUS_OK;
+}
+
+static enum status read_field(struct schema_reader *reader, const struct flat_table *table,
+                              uint32_t depth, struct arrow_field *field)
+{
+    struct flat_reader *flat = reader->flat;
+    TRY(read_name(reader, table, field));
+    field->is_nullable = flat_number(flat, table, 1, 1, 0) != 0;
+    TRY(read_type(reader, table, field));
+    TRY(read_dictionary(reader, table, field));
+    read_field_id(reader, table, field);
+    struct flat_vector children = flat_vector(flat, table, 5, 4);
+    if (field->type == ARROW_MAP)
+        TRY(skip_entries(reader, &children));
+    enum arrow_layout layout = type_layout(field->type);
+    if (flat->failed || (layout != LAYOUT_LIST && layout != LAYOUT_STRUCT && children.count) ||
+        (field->type == ARROW_LIST && children.count != 1))
+        return invalid(reader->err, "damaged column");
+    field->child_count = children.count;
+    if (children.count)
+        TRY(read_fields(reader, &children, depth + 1, &field->children));
+    if (field->type == ARROW_MAP)
+        field->children[0].is_nullable = false; /* whatever was declared, null keys are refused */
+    return STATUS_OK;
+}
+
+enum status arrow_ipc_read_schema(struct span bytes, const struct arrow_limits *limits,
+                                  struct arena *arena, struct arrow_schema *out_schema,
+                                  size_t *out_bytes_read, struct error *err)
+{
+    struct ipc_message message;
+    enum status status = ipc_message_read(bytes, limits, &message, err);
+    if (status == STATUS_NOT_FOUND)
+        return invalid(err, "no schema");
+    if (status != STATUS_OK)
+        return status;
+    if (message.type != IPC_SCHEMA)
+        return invalid(err, "the first message is not a schema");
+    struct flat_reader *flat = &message.flat;
+    if (flat_number(flat, &message.header, 0, 2, 0) != 0)
+        return error_set(err, STATUS_UNSUPPORTED, "arrow: big-endian data");
+    struct flat_vector fields = flat_vector(flat, &message.header, 1, 4);
+    struct arrow_schema schema = {.field_count = fields.count};
+    struct schema_reader reader = {.flat = flat,
+                                   .limits = limits,
+                                   .arena = arena,
+                                   .err = err,
+                                   .fields_left = limits->field_count_max};
+    reader.ids = mem_alloc_zero((size_t)limits->field_count_max + 1, sizeof *reader.ids);
+    if (!reader.ids)
+        return out_of_memory(&reader);
+    status = flat->failed ? invalid(err, "damaged schema")
+                          : read_fields(&reader, &fields, 1, &schema.fields);
+    mem_free(reader.ids);
+    if (status != STATUS_OK)
+        return status;
+    if (flat->failed)
+        return invalid(err, "damaged schema");
+    *out_schema = schema;
+    *out_bytes_read = message.bytes;
+    return STATUS_OK;
+}

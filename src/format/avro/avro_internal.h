@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between the files of the avro module.
+ */
+#ifndef SLUICE_FORMAT_AVRO_AVRO_INTERNAL_H
+#define SLUICE_FORMAT_AVRO_AVRO_INTERNAL_H
+
+#include "format/avro/avro.h"
+
+/* The type tree of a schema's JSON, owned by `arena`. Names may refer to enclosing types, so the
+ * graph can have circles; walkers bound their depth. */
+enum status avro_schema_parse(struct span json, const struct avro_limits *limits,
+                              struct arena *arena, const struct avro_type **out_type,
+                              struct error *err) MUST_CHECK;
+
+#endif

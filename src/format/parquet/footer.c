@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Page index and footer. Source: parquet.thrift, LogicalTypes.md, PageIndex.md.
+ *
+ * All column indexes, then all offset indexes, then the metadata: one region before the footer,
+ * which readers fetch at once.
+ */
+#include "format/parquet/parquet_internal.h"
+#include "format/parquet/thrift_internal.h"
+
+enum { REQUIRED = 0, OPTIONAL = 1, REPEATED = 2 };
+enum {
+    CONVERTED_UTF8 = 0,
+    CONVERTED_MAP = 1,
+    CONVERTED_LIST = 3,
+    CONVERTED_DATE = 6,
+    CONVERTED_TIMESTAMP_MICROS = 10
+};
+enum {
+    LOGICAL_STRING = 1,
+    LOGICAL_MAP = 2,
+    LOGICAL_LIST = 3,
+    LOGICAL_DATE = 6,
+    LOGICAL_TIMESTAMP = 8
+};
+enum { UNORDERED = 0, ASCENDING = 1, DESCENDING = 2 };
+
+enum status writer_put(struct parquet_writer *writer, const void *data, size_t bytes,
+                       struct error *err)
+{
+    if (bytes == 0)
+        return STATUS_OK;
+    TRY(sink_write(writer->sink, data, bytes, err));
+    writer->offset += bytes;
+    return STATUS_OK;
+}
+
+/* ---- page index ---- */
+
+/* Bounds must be there for every page that has values, and none may hide a NaN. */
+static bool has_column_index(const struct chunk_record *chunk)
+{
+    for (size_t i = 0; i < chunk->page_count; i++)
+        if (chunk->pages[i].has_values && !chunk->pages[i].has_bounds)
+            return false;
+    return chunk->nan_count == 0;
+}
+
+static int boundary_order(enum parquet_type type, const struct chunk_record *chunk)
+{
+    const struct page_record *last = NULL;
+    bool rises = true, falls = true;
+    for (size_t i = 0; i < chunk->page_count; i++) {
+        const struct page_record *page = &chunk->pages[i];
+        if (!page->has_values)
+            continue;
+        if (last) {
+            int min = value_compare(type, page->min, last->min);
+            int max = value_compare(type, page->max, last->max);
+            rises = rises && min >= 0 && max >= 0;
+            falls = falls && min <= 0 && max <= 0;
+        }
+        last = page;
+    }
+    return rises ? ASCENDING : falls ? DESCENDING : UNORDERED;
+}
+
+static bool is_floating(enum parquet_type type)
+{
+    return type == PARQUET_FLOAT || type == PARQUET_DOUBLE;
+}
+
+static void put_column_index(struct buf *out, const struct leaf *leaf,
+                             const struct chunk_record *chunk)
+{
+    const struct page_record *pages = chunk->pages;
+    size_t count = chunk->page_count;
+    struct thrift thrift = thrift_to(out);
+    thrift_list(&thrift, 1, THRIFT_TRUE, count);
+    for (size_t i = 0; i < count; i++)
+        thrift_element_bool(&thrift, !pages[i].has_values);
+    thrift_list(&thrift, 2, THRIFT_BINARY, count);
+    for (size_t i = 0; i < count; i++)
+        thrift_element_binary(&thrift, pages[i].min);
+    thrift_list(&thrift, 3, THRIFT_BINARY, count);
+    for (size_t i = 0; i < count; i++)
+        thrift_element_binary(&thrift, pages[i].max);
+    thrift_i32(&thrift, 4, boundary_order(leaf->type, chunk));
+    thrift_list(&thrift, 5, THRIFT_I64, count);
+    for (size_t i = 0; i < count; i++)
+        thrift_element_int(&thrift, pages[i].null_count);
+    if (is_floating(leaf->type)) {
+        thrift_list(&thrift, 8, THRIFT_I64, count);
+        for (size_t i = 0; i < count; i++)
+            thrift_element_int(&thrift, pages[i].nan_count);
+    }
+    thrift_end(&thrift);
+}
+
+static void put_offset_index(struct buf *out, const struct leaf *leaf,
+                             const struct chunk_record *chunk)
+{
+    struct thrift thrift = thrift_to(out);
+    thrift_list(&thrift, 1, THRIFT_STRUCT, chunk->page_count);
+    for (size_t i = 0; i < chunk->page_count; i++) {
+        const struct page_record *page = &chunk->pages[i];
+        thrift_element_struct(&thrift);
+        thrift_i64(&thrift, 1, (int64_t)(chunk->data_offset + page->offset));
+        thrift_i32(&thrift, 2, (int32_t)page->bytes);
+        thrift_i64(&thrift, 3, page->first_row);
+        thrift_end(&thrift);
+    }
+    if (leaf->type == PARQUET_BYTE_ARRAY) {
+        thrift_list(&thrift, 2, THRIFT_I64, chunk->page_count);
+        for (size_t i = 0; i < chunk->page_count; i++)
+            thrift_element_int(&thrift, chunk->pages[i].unencoded_bytes);
+    }
+    thrift_end(&thrift);
+}
+
+static enum status flush_buf(struct parquet_writer *writer, struct buf *buf, struct error *err)
+{
+    TRY(buf_status(buf, "parquet: footer", err));
+    TRY(writer_put(writer, buf->data, buf->length, err));
+    buf_clear(buf);
+    return STATUS_OK;
+}
+
+static enum status write_indexes(struct parquet_writer *writer, bool is_columns, struct error *err)
+{
+    struct buf *out = &writer->body;
+    buf_clear(out);
+    for (struct group_record *group = writer->groups; group; group = group->next) {
+        for (uint32_t i = 0; i < writer->leaf_count; i++) {
+            struct chunk_record *chunk = &group->chunks[i];
+            if (is_columns && !has_column_index(chunk))
+                continue;
+            uint64_t offset = writer->offset;
+            if (is_columns)
+                put_column_index(out, &writer->leaves[i], chunk);
+            else
+                put_offset_index(out, &writer->leaves[i], chunk);
+            TRY(flush_buf(writer, out, err));
+            *(is_columns ? &chunk->column_index_offset : &chunk->offset_index_offset) = offset;
+            *(is_columns ? &chunk->column_index_bytes : &chunk->offset_index_bytes) =
+                (uint32_t)(writer->offset - offset);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- schema ---- */
+
+static void put_logical_type(struct thrift *thrift, const struct arrow_field *field)
+{
+    static const uint8_t logical[ARROW_TYPE_COUNT] = {
+        [ARROW_UTF8] = LOGICAL_STRING,
+        [ARROW_MAP] = LOGICAL_MAP,
+        [ARROW_LIST] = LOGICAL_LIST,
+        [ARROW_DATE32] = LOGICAL_DATE,
+        [ARROW_TIMESTAMP_US] = LOGICAL_TIMESTAMP,
+    };
+    int id = logical[field->type];
+    if (!id)
+        return;
+    thrift_struct(thrift, 10);
+    thrift_struct(thrift, id);
+    if (id == LOGICAL_TIMESTAMP) {
+        thrift_bool(thrift, 1, field->is_instant);
+        thrift_struct(thrift, 2);
+        thrift_empty_struct(thrift, 2); /* microseconds */
+        thrift_end(thrift);
+    }
+    thrift_end(thrift);
+    thrift_end(thrift);
+}
+
+static int converted_type(enum arrow_type type)
+{
+    switch (type) {
+    case ARROW_UTF8:
+        return CONVERTED_UTF8;
+    case ARROW_MAP:
+        return CONVERTED_MAP;
+    case ARROW_LIST:
+        return CONVERTED_LIST;
+    case ARROW_DATE32:
+        return CONVERTED_DATE;
+    case ARROW_TIMESTAMP_US:
+        return CONVERTED_TIMESTAMP_MICROS;
+    default:
+        return -1;
+    }
+}
+
+static enum parquet_type physical_type(enum arrow_type type)
+{
+    switch (type) {
+    case ARROW_BOOL:
+        return PARQUET_BOOLEAN;
+    case ARROW_INT32:
+    case ARROW_DATE32:
+        return PARQUET_INT32;
+    case ARROW_INT64:
+    case ARROW_TIMESTAMP_US:
+        return PARQUET_INT64;
+    case ARROW_FLOAT:
+        return PARQUET_FLOAT;
+    case ARROW_DOUBLE:
+        return PARQUET_DOUBLE;
+    case ARROW_FIXED:
+        return PARQUET_FIXED;
+    default:
+        return PARQUET_BYTE_ARRAY;
+    }
+}
+
+static bool is_group(const struct arrow_field *field)
+{
+    return field->type == ARROW_STRUCT || field->type == ARROW_LIST || field->type == ARROW_MAP;
+}
+
+static uint32_t count_elements(const struct arrow_field *field)
+{
+    uint32_t count = field->type == ARROW_LIST || field->type == ARROW_MAP ? 2 : 1;
+    for (uint32_t i = 0; i < field->child_count; i++)
+        count += count_elements(&field->children[i]);
+    return count;
+}
+
+static void put_element(struct thrift *thrift, const struct arrow_field *field, const char *name)
+{
+    static const char *const map_names[] = {"key", "value"};
+    bool is_repeating = field->type == ARROW_LIST || field->type == ARROW_MAP;
+    thrift_element_struct(thrift);
+    if (!is_group(field))
+        thrift_i32(thrift, 1, (int32_t)physical_type(field->type));
+    if (field->type == ARROW_FIXED)
+        thrift_i32(thrift, 2, field->byte_width);
+    thrift_i32(thrift, 3, field->is_nullable ? OPTIONAL : REQUIRED);
+    thrift_binary(thrift, 4, span_of_text(name));
+    if (is_group(field))
+        thrift_i32(thrift, 5, is_repeating ? 1 : (int32_t)field->child_count);
+    if (converted_type(field->type) >= 0)
+        thrift_i32(thrift, 6, converted_type(field->type));
+    if (field->field_id)
+        thrift_i32(thrift, 9, field->field_id);
+    put_logical_type(thrift, field);
+    thrift_end(thrift);
+    if (is_repeating) { /* the group in between has no id */
+        thrift_element_struct(thrift);
+        thrift_i32(thrift, 3, REPEATED);
+        thrift_binary(thrift, 4, span_of_text(field->type == ARROW_MAP ? "key_value" : "list"));
+        thrift_i32(thrift, 5, (int32_t)field->child_count);
+        thrift_end(thrift);
+    }
+    for (uint32_t i = 0; i < field->child_count; i++)
+        put_element(thrift, &field->children[i],
+                    field->type == ARROW_MAP    ? map_names[i]
+                    : field->type == ARROW_LIST ? "element"
+                                                : field->children[i].name);
+}
+
+static void put_schema(struct thrift *thrift, const struct arrow_schema *schema)
+{
+    uint32_t count = 1;
+    for (uint32_t i = 0; i < schema->field_count; i++)
+        count += count_elements(&schema->fields[i]);
+    thrift_list(thrift, 2, THRIFT_STRUCT, count);
+    thrift_element_struct(thrift);
+    thrift_binary(thrift, 4, span_of_text("table"));
+    thrift_i32(thrift, 5, (int32_t)schema->field_count);
+    thrift_end(thrift);
+    for (uint32_t i = 0; i < schema->field_count; i++)
+        put_element(thrift, &schema->fields[i], schema->fields[i].name);
+}
+
+/* ---- row groups ---- */
+
+static void put_path(struct thrift *thrift, const struct leaf *leaf)
+{
+    size_t count = leaf->path_length;
+    for (uint32_t i = 0; i < leaf->path_length; i++)
+        count += leaf->path[i].field->type == ARROW_LIST || leaf->path[i].field->type == ARROW_MAP;
+    thrift_list(thrift, 3, THRIFT_BINARY, count);
+    const char *name = leaf->path[0].field->name;
+    for (uint32_t i = 0; i < leaf->path_length; i++) {
+        enum arrow_type type = leaf->path[i].field->type;
+        thrift_element_binary(thrift, span_of_text(name));
+        if (type == ARROW_MAP || type == ARROW_LIST)
+            thrift_element_binary(thrift, span_of_text(type == ARROW_MAP ? "key_value" : "list"));
+        if (i + 1 < leaf->path_length)
+            name = type == ARROW_LIST  ? "element"
+                   : type == ARROW_MAP ? leaf->path[i + 1].child ? "value" : "key"
+                                       : leaf->path[i + 1].field->name;
+    }
+}
+
+static void put_statistics(struct thrift *thrift, const struct leaf *leaf,
+                           const struct chunk_record *chunk)
+{
+    thrift_struct(thrift, 12);
+    thrift_i64(thrift, 3, chunk->null_count);
+    if (chunk->has_bounds) {
+        thrift_binary(thrift, 5, chunk->max);
+        thrift_binary(thrift, 6, chunk->min);
+        thrift_bool(thrift, 7, chunk->is_max_exact);
+        thrift_bool(thrift, 8, chunk->is_min_exact);
+    }
+    if (is_floating(leaf->type))
+        thrift_i64(thrift, 9, chunk->nan_count);
+    thrift_end(thrift);
+}
+
+static void put_encoding_stats(struct thrift *thrift, int page_type, int encoding, uint32_t count)
+{
+    thrift_element_struct(thrift);
+    thrift_i32(thrift, 1, page_type);
+    thrift_i32(thrift, 2, encoding);
+    thrift_i32(thrift, 3, (int32_t)count);
+    thrift_end(thrift);
+}
+
+static void put_size_statistics(struct thrift *thrift, const struct leaf *leaf,
+                                const struct chunk_record *chunk)
+{
+    thrift_struct(thrift, 16);
+    if (leaf->type == PARQUET_BYTE_ARRAY)
+        thrift_i64(thrift, 1, chunk->unencoded_bytes);
+    if (leaf->max_rep)
+        thrift_list_i64(thrift, 2, chunk->rep_histogram, (size_t)leaf->max_rep + 1);
+    if (leaf->max_def > 1)
+        thrift_list_i64(thrift, 3, chunk->def_histogram, (size_t)leaf->max_def + 1);
+    thrift_end(thrift);
+}
+
+static void put_column_metadata(struct thrift *thrift, const struct parquet_writer *writer,
+                                const struct leaf *leaf, const struct chunk_record *chunk)
+{
+    bool has_levels = leaf->max_def || leaf->max_rep;
+    size_t encodings = 1 + (size_t)has_levels + chunk->has_dictionary;
+    thrift_struct(thrift, 3);
+    thrift_i32(thrift, 1, (int32_t)leaf->type);
+    thrift_list(thrift, 2, THRIFT_I32, encodings);
+    thrift_element_int(thrift, ENCODING_PLAIN); /* of a dictionary's own page too */
+    if (has_levels)
+        thrift_element_int(thrift, ENCODING_RLE);
+    if (chunk->has_dictionary)
+        thrift_element_int(thrift, ENCODING_RLE_DICTIONARY);
+    put_path(thrift, leaf);
+    thrift_i32(thrift, 4, writer->compressor ? CODEC_ID_ZSTD : CODEC_ID_UNCOMPRESSED);
+    thrift_i64(thrift, 5, chunk->level_count);
+    thrift_i64(thrift, 6, (int64_t)chunk->plain_bytes);
+    thrift_i64(thrift, 7, (int64_t)chunk->stored_bytes);
+    thrift_i64(thrift, 9, (int64_t)chunk->data_offset);
+    if (chunk->has_dictionary)
+        thrift_i64(thrift, 11, (int64_t)chunk->offset);
+    put_statistics(thrift, leaf, chunk);
+    thrift_list(thrift, 13, THRIFT_STRUCT,
+                (size_t)chunk->has_dictionary * 2 + (chunk->plain_pages > 0));
+    if (chunk->has_dictionary) {
+        put_encoding_stats(thrift, PAGE_DICTIONARY, ENCODING_PLAIN, 1);
+        put_encoding_stats(thrift, PAGE_DATA, ENCODING_RLE_DICTIONARY, chunk->dictionary_pages);
+    }
+    if (chunk->plain_pages)
+        put_encoding_stats(thrift, PAGE_DATA, ENCODING_PLAIN, chunk->plain_pages);
+    put_size_statistics(thrift, leaf, chunk);
+    thrift_end(thrift);
+}
+
+static void put_chunk(struct thrift *thrift, const struct parquet_writer *writer,
+                      const struct leaf *leaf, const struct chunk_record *chunk)
+{
+    thrift_element_struct(thrift);
+    thrift_i64(thrift, 2, 0);
+    put_column_metadata(thrift, writer, leaf, chunk);
+    thrift_i64(thrift, 4, (int64_t)chunk->offset_index_offset);
+    thrift_i32(thrift, 5, (int32_t)chunk->offset_index_bytes);
+    if (chunk->column_index_bytes) {
+        thrift_i64(thrift, 6, (int64_t)chunk->column_index_offset);
+        thrift_i32(thrift, 7, (int32_t)chunk->column_index_bytes);
+    }
+    thrift_end(thrift);
+}
+
+static void put_group(struct thrift *thrift, const struct parquet_writer *writer,
+                      const struct group_record *group, size_t ordinal)
+{
+    uint64_t plain_bytes = 0, stored_bytes = 0;
+    thrift_element_struct(thrift);
+    thrift_list(thrift, 1, THRIFT_STRUCT, writer->leaf_count);
+    for (uint32_t i = 0; i < writer->leaf_count; i++) {
+        put_chunk(thrift, writer, &writer->leaves[i], &group->chunks[i]);
+        plain_bytes += group->chunks[i].plain_bytes;
+        stored_bytes += group->chunks[i].stored_bytes;
+    }
+    thrift_i64(thrift, 2, (int64_t)plain_bytes);
+    thrift_i64(thrift, 3, group->rows);
+    if (writer->options.sorting_count) {
+        thrift_list(thrift, 4, THRIFT_STRUCT, writer->options.sorting_count);
+        for (size_t i = 0; i < writer->options.sorting_count; i++) {
+            thrift_element_struct(thrift);
+            thrift_i32(thrift, 1, (int32_t)writer->sorting[i].field);
+            thrift_bool(thrift, 2, writer->sorting[i].is_descending);
+            thrift_bool(thrift, 3, writer->sorting[i].is_nulls_first);
+            thrift_end(thrift);
+        }
+    }
+    thrift_i64(thrift, 5, (int64_t)group->chunks[0].offset);
+    thrift_i64(thrift, 6, (int64_t)stored_bytes);
+    if (ordinal <= INT16_MAX)
+        thrift_i16(thrift, 7, (int16_t)ordinal);
+    thrift_end(thrift);
+}
+
+static void put_file_metadata(struct buf *out, const struct parquet_writer *writer)
+{
+    struct thrift thrift = thrift_to(out);
+    const struct parquet_key_value *pairs = (const void *)writer->metadata.data;
+    size_t pair_count = writer->metadata.length / sizeof *pairs, ordinal = 0;
+    thrift_i32(&thrift, 1, 1);
+    put_schema(&thrift, &writer->schema);
+    thrift_i64(&thrift, 3, writer->file_rows);
+    thrift_list(&thrift, 4, THRIFT_STRUCT, writer->group_count);
+    for (const struct group_record *group = writer->groups; group; group = group->next)
+        put_group(&thrift, writer, group, ordinal++);
+    if (pair_count)
+        thrift_list(&thrift, 5, THRIFT_STRUCT, pair_count);
+    for (size_t i = 0; i < pair_count; i++) {
+        thrift_element_struct(&thrift);
+        thrift_binary(&thrift, 1, span_of_text(pairs[i].key));
+        thrift_binary(&thrift, 2, span_of_text(pairs[i].value));
+        thrift_end(&thrift);
+    }
+    thrift_binary(&thrift, 6, span_of_text(writer->options.created_by));
+    thrift_list(&thrift, 7, THRIFT_STRUCT, writer->leaf_count);
+    for (uint32_t i = 0; i < writer->leaf_count; i++) {
+        thrift_element_struct(&thrift);
+        thrift_empty_struct(&thrift, 1); /* each type's own order */
+        thrift_end(&thrift);
+    }
+    thrift_end(&thrift);
+}
+
+enum status footer_write(struct parquet_writer *writer, struct error *err)
+{
+    struct buf *out = &writer->body;
+    TRY(write_indexes(writer, true, err));
+    TRY(write_indexes(writer, false, err));
+    buf_clear(out);
+    put_file_metadata(out, writer);
+    if (out->length > UINT32_MAX)
+        return error_set(err, STATUS_TOO_LARGE, "parquet: a footer of %zu bytes", out->length);
+    buf_put_le32(out, (uint32_t)out->length);
+    buf_put(out, "PAR1", 4);
+    return flush_buf(writer, out, err);
+}

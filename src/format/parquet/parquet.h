@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parquet files, written from Arrow batches. Source: Apache Parquet format 2.13; v1 data pages,
+ * PLAIN and RLE_DICTIONARY values, page CRCs, chunk statistics, page index. README.md beside this
+ * file says which parts of the format are written and why.
+ *
+ * A writer is a stream: it holds at most one row group and emits bytes in file order through a
+ * sink. What it returns at the end is what an Iceberg manifest wants to know about the file. No
+ * global state; a writer belongs to one thread at a time.
+ */
+#ifndef SLUICE_FORMAT_PARQUET_PARQUET_H
+#define SLUICE_FORMAT_PARQUET_PARQUET_H
+
+#include "base/base.h"
+#include "format/arrow/arrow.h"
+
+enum parquet_compression { PARQUET_UNCOMPRESSED, PARQUET_ZSTD };
+
+/* Declares an order that the rows have; it is not checked. */
+struct parquet_sorting_column {
+    uint32_t field; /* index of a top-level field that is not nested */
+    bool is_descending, is_nulls_first;
+};
+
+struct parquet_key_value {
+    const char *key, *value;
+};
+
+struct parquet_options {
+    enum parquet_compression compression; /* default ZSTD */
+    int zstd_level;                       /* default 1 */
+    int64_t row_group_rows;               /* default 122,880 */
+    size_t row_group_bytes;               /* encoded, default 256 MiB; closes a group early */
+    int64_t page_rows;                    /* default 20,000 */
+    size_t page_bytes;                    /* not compressed, default 1 MiB; one row may pass it */
+    size_t dictionary_bytes_max;          /* of a column chunk, default 4 MiB; 0: no dictionaries */
+    const char *created_by;               /* "name version X.Y.Z (build hash)" */
+    const struct parquet_key_value *metadata; /* of the footer */
+    size_t metadata_count;
+    const struct parquet_sorting_column *sorting;
+    size_t sorting_count;
+};
+
+struct parquet_options parquet_options_default(void);
+
+/* ---- what a manifest wants to know ---- */
+
+struct parquet_column_metrics {
+    int32_t field_id;
+    int64_t column_bytes; /* of its chunks in the file: pages, headers and dictionaries */
+    int64_t value_count;  /* nulls included; under lists and maps: levels */
+    int64_t null_count;
+    int64_t nan_count; /* -1: not a floating-point column */
+    /* Iceberg single-value serialization, text cut to 16 code points, binary to 16 bytes. Absent
+     * under lists and maps, for columns of nulls, and (both) for columns with a NaN. */
+    bool has_lower, has_upper;
+    struct span lower, upper;
+};
+
+struct parquet_file_metrics {
+    uint64_t file_bytes;
+    int64_t row_count;
+    int64_t *split_offsets; /* where the row groups begin */
+    size_t split_offset_count;
+    struct parquet_column_metrics *columns; /* one a leaf, in schema order */
+    size_t column_count;
+    struct arena arena; /* owns everything above */
+};
+
+void parquet_file_metrics_deinit(struct parquet_file_metrics *metrics); /* accepts a zeroed one */
+
+/* ---- writer ---- */
+
+struct parquet_writer;
+
+/* Copies `schema` and `options`; every field with a field id carries it into the file, and nothing
+ * is written before the first row group is full. USAGE: a schema that Parquet cannot hold (no
+ * columns, nesting deeper than 32, structs without children, null-typed columns), or a bad option.
+ */
+enum status parquet_writer_create(const struct arrow_schema *schema,
+                                  const struct parquet_options *options, struct sink sink,
+                                  struct parquet_writer **out_writer, struct error *err) MUST_CHECK;
+
+/* Appends rows; `batch` must have an equal schema (dictionaries may come and go: a field may be a
+ * dictionary in one batch and plain in another) and valid arrays, and may be freed afterwards.
+ * INVALID: a null where the schema has none, a mismatched schema. After any failure only destroy is
+ * left. */
+enum status parquet_writer_write(struct parquet_writer *writer, const struct arrow_batch *batch,
+                                 struct error *err) MUST_CHECK;
+
+/* Adds to the footer's key-value pairs; any time before finish. Copies. */
+enum status parquet_writer_add_metadata(struct parquet_writer *writer, const char *key,
+                                        const char *value, struct error *err) MUST_CHECK;
+
+/* Writes the last row group, the page index and the footer. A file of no rows is a valid file. The
+ * caller owns `out_metrics` (parquet_file_metrics_deinit). */
+enum status parquet_writer_finish(struct parquet_writer *writer,
+                                  struct parquet_file_metrics *out_metrics,
+                                  struct error *err) MUST_CHECK;
+
+int64_t parquet_writer_rows(const struct parquet_writer *writer);   /* taken so far */
+uint64_t parquet_writer_bytes(const struct parquet_writer *writer); /* written and pending, about */
+
+void parquet_writer_destroy(struct parquet_writer *writer); /* accepts NULL */
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the files of this module.
+ *
+ * A leaf is a column of Parquet: it has a path of Arrow fields from the root, a page that is being
+ * filled (levels and values), and a chunk of finished pages. shred.c turns Arrow rows into levels
+ * and values, column.c makes pages and chunks of them, footer.c writes what is known about them.
+ */
+#ifndef SLUICE_FORMAT_PARQUET_PARQUET_INTERNAL_H
+#define SLUICE_FORMAT_PARQUET_PARQUET_INTERNAL_H
+
+#include "format/codec/codec.h"
+#include "format/parquet/parquet.h"
+
+/* ---- numbers of the format ---- */
+
+enum parquet_type {
+    PARQUET_BOOLEAN = 0,
+    PARQUET_INT32 = 1,
+    PARQUET_INT64 = 2,
+    PARQUET_FLOAT = 4,
+    PARQUET_DOUBLE = 5,
+    PARQUET_BYTE_ARRAY = 6,
+    PARQUET_FIXED = 7,
+};
+
+enum { ENCODING_PLAIN = 0, ENCODING_RLE = 3, ENCODING_RLE_DICTIONARY = 8 };
+enum { PAGE_DATA = 0, PAGE_DICTIONARY = 2 };
+enum { CODEC_ID_UNCOMPRESSED = 0, CODEC_ID_ZSTD = 6 };
+enum { NESTING_MAX = 32, BOUND_BYTES_MAX = 64 };
+
+/* ---- values ---- */
+
+/* Least and greatest of some values, as spans of their PLAIN bytes (byte arrays without length). */
+struct extent {
+    bool is_set;
+    struct span min, max;
+};
+
+/* The same, with the bytes owned. */
+struct owned_extent {
+    bool is_set;
+    struct buf min, max;
+};
+
+int value_compare(enum parquet_type type, struct span a, struct span b);
+void extent_add(enum parquet_type type, struct extent *extent, struct span value);
+/* Over PLAIN values; NaN is skipped (and counted when it was appended). `width` 0: byte arrays. */
+void extent_add_plain(enum parquet_type type, uint32_t width, struct extent *extent,
+                      struct span plain);
+void extent_merge(enum parquet_type type, struct owned_extent *extent, const struct extent *more);
+void owned_extent_clear(struct owned_extent *extent);
+void owned_extent_deinit(struct owned_extent *extent);
+
+/* A lower bound of `value` of at most `bytes_max` bytes, text cut between code points. */
+struct span bound_lower(struct span value, size_t bytes_max, bool is_text);
+/* An upper bound: the value itself if it is short, else its beginning with the last place that can
+ * grow grown. False: there is none so short. `out` is written only for a grown one. */
+bool bound_upper(struct span value, size_t bytes_max, bool is_text, struct buf *out,
+                 struct span *out_bound);
+/* Bytes of the first `count` code points. */
+size_t code_points_bytes(struct span text, size_t count);
+/* A zero as a least value is -0.0, as a greatest +0.0, since the two are equal in order. */
+void bound_fix_zero(enum parquet_type type, uint8_t *value, bool is_lower);
+
+/* ---- dictionaries ---- */
+
+struct dictionary_entry {
+    uint32_t start, bytes; /* in the dictionary's page */
+    uint32_t page;         /* the last data page that it was seen in */
+};
+
+/* The values of a chunk, in the order of their first appearance, as the dictionary page has them.
+ */
+struct dictionary {
+    bool is_fixed; /* values without a length in front */
+    uint32_t count;
+    struct buf page;    /* PLAIN */
+    struct buf entries; /* struct dictionary_entry */
+    uint64_t *slots;    /* upper half of the hash, index + 1 */
+    size_t mask;
+    uint64_t seed;
+};
+
+void dictionary_init(struct dictionary *dictionary, bool is_fixed);
+void dictionary_clear(struct dictionary *dictionary);
+void dictionary_deinit(struct dictionary *dictionary);
+/* The indices of `count` values, added where they are new. False: no memory, and `out_indices` may
+ * hold anything. */
+bool dictionary_put(struct dictionary *dictionary, const struct span *values, size_t count,
+                    uint32_t *out_indices) MUST_CHECK;
+
+static inline struct dictionary_entry *dictionary_entry(const struct dictionary *dictionary,
+                                                        uint32_t index)
+{
+    return (struct dictionary_entry *)(void *)dictionary->entries.data + index;
+}
+
+static inline struct span dictionary_get(const struct dictionary *dictionary, uint32_t index)
+{
+    const struct dictionary_entry *entry = dictionary_entry(dictionary, index);
+    return span_of(dictionary->page.data + entry->start, entry->bytes);
+}
+
+/* ---- encodings ---- */
+
+/* RLE / bit-packed hybrid, without length or width in front. */
+void encode_levels(struct buf *out, const uint8_t *levels, size_t count, unsigned width);
+void encode_indices(struct buf *out, const uint32_t *indices, size_t count, unsigned width);
+void encode_bits(struct buf *out, const uint8_t *bools, size_t count); /* PLAIN booleans */
+unsigned bits_needed(uint32_t value);                                  /* 0 for 0 */
+
+/* ---- what the footer says ---- */
+
+struct page_record {
+    uint64_t offset;   /* from the chunk's first data page */
+    uint32_t bytes;    /* with its header */
+    int64_t first_row; /* in the row group */
+    int64_t null_count, nan_count, unencoded_bytes;
+    bool has_values, has_bounds;
+    struct span min, max; /* at most BOUND_BYTES_MAX, where that can be */
+};
+
+struct chunk_record {
+    uint64_t offset; /* in the file, of the dictionary page or the first data page */
+    uint64_t data_offset;
+    bool has_dictionary;
+    int64_t level_count, null_count, nan_count, unencoded_bytes;
+    uint64_t plain_bytes,
+        stored_bytes; /* of all pages with headers, not compressed and as stored */
+    uint32_t plain_pages, dictionary_pages;
+    bool has_bounds, is_min_exact, is_max_exact;
+    struct span min, max;
+    int64_t *def_histogram, *rep_histogram;
+    struct page_record *pages;
+    size_t page_count;
+    /* set when the index is written */
+    uint64_t column_index_offset, offset_index_offset;
+    uint32_t column_index_bytes, offset_index_bytes;
+};
+
+struct group_record {
+    struct group_record *next;
+    int64_t rows;
+    struct chunk_record *chunks; /* one a leaf */
+};
+
+/* ---- leaves ---- */
+
+struct path_step {
+    const struct arrow_field *field;
+    uint32_t child;        /* its place in its parent, or among the columns */
+    uint8_t null_def, def; /* definition level of a null here, of a value here */
+    uint8_t rep;           /* repetition level of all but the first slot of a list */
+};
+
+struct leaf {
+    const struct arrow_field *field;
+    struct path_step *path;
+    uint32_t path_length;
+    enum parquet_type type;
+    uint32_t width; /* bytes of a value; 0: byte arrays */
+    uint8_t max_def, max_rep;
+    const struct parquet_options *options;
+
+    /* the page being filled */
+    struct buf rep, def; /* a byte a level */
+    struct buf indices;  /* uint32 */
+    struct buf used;     /* uint32: the entries among them, each once */
+    struct buf plain;    /* PLAIN values; booleans a byte each */
+    int64_t page_rows, page_levels, page_values, page_nans, page_unencoded;
+
+    /* the chunk */
+    bool is_plain;   /* no dictionary, or no more */
+    bool is_sampled; /* the dictionary was found to pay */
+    bool is_unlucky; /* the chunk before found that it does not */
+    struct dictionary dictionary;
+    int64_t chunk_rows, chunk_values;
+    uint32_t dictionary_bytes;  /* of its page as stored */
+    struct buf chunk;           /* finished data pages */
+    struct buf pages;           /* struct page_record */
+    struct chunk_record record; /* sums so far */
+    struct owned_extent chunk_extent;
+
+    /* the file */
+    struct owned_extent file_extent;
+    struct parquet_column_metrics metrics; /* sums so far; bounds at the end */
+
+    /* the batch: slot of the source -> index in our dictionary, or UINT32_MAX */
+    struct buf remap;
+    const struct arrow_array *remap_source;
+    bool failed; /* no memory, found in the middle of an append */
+};
+
+struct parquet_writer {
+    struct parquet_options options; /* strings are the arena's */
+    struct arrow_schema schema;
+    struct sink sink;
+    struct leaf *leaves;
+    uint32_t leaf_count;
+    struct parquet_sorting_column *sorting; /* with leaf numbers */
+    struct buf metadata;                    /* struct parquet_key_value */
+    struct codec_compressor *compressor;    /* NULL: uncompressed */
+    struct buf body, packed, header;        /* scratch of one page */
+    struct group_record *groups, *last_group;
+    size_t group_count;
+    int64_t group_rows, file_rows;
+    uint64_t offset;    /* bytes written */
+    struct arena arena; /* schema, options, records */
+};
+
+/* ---- shred.c ---- */
+
+/* Appends rows [first, first + count) of `column` to the leaf's page. INVALID: a null where none
+ * may be. */
+enum status leaf_shred(struct leaf *leaf, const struct arrow_array *column, int64_t first,
+                       int64_t count, struct error *err) MUST_CHECK;
+/* Bytes of the leaf's values in these rows, where that is quickly said: else 0. */
+uint64_t leaf_row_bytes(const struct leaf *leaf, const struct arrow_array *column, int64_t first,
+                        int64_t count);
+
+/* ---- values.c ---- */
+
+/* Appends the values of slots [first, first + count) that are not null. `is_repeating`: the slots
+ * lie below a dictionary and come again. Failures are left in the leaf. */
+void leaf_append_values(struct leaf *leaf, const struct arrow_array *array, int64_t first,
+                        int64_t count, bool is_repeating);
+
+/* ---- column.c ---- */
+
+enum status leaf_init(struct leaf *leaf, const struct parquet_options *options,
+                      struct error *err) MUST_CHECK;
+void leaf_deinit(struct leaf *leaf);
+/* Appends rows of a batch and finishes pages as they fill. */
+enum status leaf_write(struct parquet_writer *writer, struct leaf *leaf,
+                       const struct arrow_array *column, int64_t first, int64_t count,
+                       struct error *err) MUST_CHECK;
+/* Finishes the chunk: its bytes go to the sink, what is known of it to `out_record`. */
+enum status leaf_finish_chunk(struct parquet_writer *writer, struct leaf *leaf,
+                              struct chunk_record *out_record, struct error *err) MUST_CHECK;
+size_t leaf_bytes(const struct leaf *leaf); /* pending, about */
+
+/* ---- footer.c ---- */
+
+enum status writer_put(struct parquet_writer *writer, const void *data, size_t bytes,
+                       struct error *err) MUST_CHECK;
+enum status footer_write(struct parquet_writer *writer, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values of Arrow slots into the page at hand: as PLAIN bytes, or as indices of the chunk's
+ * dictionary.
+ *
+ * An Arrow dictionary's entry (or a slot below a dictionary of lists, maps or structs, which comes
+ * again as often as its entry) is looked up in ours once a batch; `remap` knows the rest.
+ */
+#include <math.h>
+
+#include "format/parquet/parquet_internal.h"
+
+/* The slots of a range that are not null, as slots of the array that has the values. */
+struct slots {
+    const struct arrow_array *array, *source;
+    const int32_t *indices; /* NULL: the slots are the source's */
+    int64_t at, end;
+};
+
+enum { BATCH = 256 };
+
+/* The next slots, at most BATCH; 0 at the end. */
+static size_t next_slots(struct slots *slots, int64_t out[BATCH])
+{
+    size_t count = 0;
+    if (!slots->array->validity) {
+        count = size_min((size_t)(slots->end - slots->at), BATCH);
+        for (size_t i = 0; i < count; i++)
+            out[i] =
+                slots->indices ? slots->indices[slots->at + (int64_t)i] : slots->at + (int64_t)i;
+        slots->at += (int64_t)count;
+        return count;
+    }
+    for (; slots->at < slots->end && count < BATCH; slots->at++) {
+        out[count] = slots->indices ? slots->indices[slots->at] : slots->at;
+        count += arrow_is_valid(slots->array, slots->at);
+    }
+    return count;
+}
+
+static void get_values(const struct leaf *leaf, const struct arrow_array *source,
+                       const int64_t *slots, size_t count, struct span *out)
+{
+    const uint8_t *values = source->values;
+    for (size_t i = 0; i < count; i++) {
+        if (leaf->width) {
+            out[i] = span_of(values + (size_t)slots[i] * leaf->width, leaf->width);
+        } else {
+            int32_t start = source->offsets[slots[i]], end = source->offsets[slots[i] + 1];
+            out[i] = span_of(values + start, (size_t)(end - start));
+        }
+    }
+}
+
+/* What the page learns of values besides the values. */
+static void count_values(struct leaf *leaf, const struct span *values, size_t count)
+{
+    if (leaf->type == PARQUET_BYTE_ARRAY) {
+        int64_t bytes = 0;
+        for (size_t i = 0; i < count; i++)
+            bytes += (int64_t)values[i].length;
+        leaf->page_unencoded += bytes;
+    } else if (leaf->type == PARQUET_DOUBLE) {
+        for (size_t i = 0; i < count; i++) {
+            double value;
+            memcpy(&value, values[i].data, sizeof value);
+            leaf->page_nans += isnan(value) != 0;
+        }
+    } else if (leaf->type == PARQUET_FLOAT) {
+        for (size_t i = 0; i < count; i++) {
+            float value;
+            memcpy(&value, values[i].data, sizeof value);
+            leaf->page_nans += isnan(value) != 0;
+        }
+    }
+    leaf->page_values += (int64_t)count;
+    leaf->chunk_values += (int64_t)count;
+}
+
+/* ---- PLAIN ---- */
+
+static void append_bools(struct leaf *leaf, const struct arrow_array *source, const int64_t *slots,
+                         size_t count)
+{
+    uint8_t *place = buf_extend(&leaf->plain, count);
+    for (size_t i = 0; place && i < count; i++)
+        place[i] = arrow_bit(source->values, slots[i]);
+    leaf->page_values += (int64_t)count;
+    leaf->chunk_values += (int64_t)count;
+}
+
+static void append_plain(struct leaf *leaf, struct slots *slots)
+{
+    int64_t batch[BATCH];
+    struct span values[BATCH];
+    for (size_t count; (count = next_slots(slots, batch)) > 0;) {
+        if (leaf->type == PARQUET_BOOLEAN) {
+            append_bools(leaf, slots->source, batch, count);
+            continue;
+        }
+        get_values(leaf, slots->source, batch, count, values);
+        count_values(leaf, values, count);
+        for (size_t i = 0; i < count; i++) {
+            uint32_t bytes = (uint32_t)values[i].length;
+            if (!leaf->width)
+                buf_put(&leaf->plain, &bytes, sizeof bytes);
+            buf_put(&leaf->plain, values[i].data, bytes);
+        }
+    }
+}
+
+/* ---- indices ---- */
+
+/* Notes the entries that the page had not used so far. */
+static void see_entries(struct leaf *leaf, const uint32_t *indices, size_t count)
+{
+    uint32_t page = leaf->record.dictionary_pages + 1;
+    for (size_t i = 0; i < count; i++) {
+        struct dictionary_entry *entry = dictionary_entry(&leaf->dictionary, indices[i]);
+        if (entry->page == page)
+            continue;
+        entry->page = page;
+        buf_put(&leaf->used, &indices[i], sizeof indices[i]);
+    }
+}
+
+static void append_looked_up(struct leaf *leaf, struct slots *slots)
+{
+    int64_t batch[BATCH];
+    struct span values[BATCH];
+    uint32_t indices[BATCH];
+    for (size_t count; (count = next_slots(slots, batch)) > 0;) {
+        get_values(leaf, slots->source, batch, count, values);
+        if (!dictionary_put(&leaf->dictionary, values, count, indices)) {
+            leaf->failed = true;
+            return;
+        }
+        count_values(leaf, values, count);
+        see_entries(leaf, indices, count);
+        buf_put(&leaf->indices, indices, count * sizeof *indices);
+    }
+}
+
+/* Makes `remap` speak of `source`. */
+static bool start_remap(struct leaf *leaf, const struct arrow_array *source)
+{
+    if (leaf->remap_source == source)
+        return true;
+    size_t bytes = (size_t)source->length * sizeof(uint32_t);
+    buf_clear(&leaf->remap);
+    uint8_t *place = buf_extend(&leaf->remap, bytes);
+    if (!place && bytes)
+        return false;
+    if (bytes)
+        memset(place, 0xff, bytes);
+    leaf->remap_source = source;
+    return true;
+}
+
+static void append_remapped(struct leaf *leaf, struct slots *slots)
+{
+    int64_t batch[BATCH];
+    uint32_t indices[BATCH];
+    struct span value, values[BATCH];
+    if (!start_remap(leaf, slots->source)) {
+        leaf->failed = true;
+        return;
+    }
+    uint32_t *remap = (uint32_t *)(void *)leaf->remap.data;
+    for (size_t count; (count = next_slots(slots, batch)) > 0;) {
+        for (size_t i = 0; i < count; i++) {
+            indices[i] = remap[batch[i]];
+            if (indices[i] != UINT32_MAX)
+                continue;
+            get_values(leaf, slots->source, &batch[i], 1, &value);
+            if (!dictionary_put(&leaf->dictionary, &value, 1, &indices[i])) {
+                leaf->failed = true;
+                return;
+            }
+            remap[batch[i]] = indices[i];
+        }
+        see_entries(leaf, indices, count);
+        for (size_t i = 0; i < count; i++)
+            values[i] = dictionary_get(&leaf->dictionary, indices[i]);
+        count_values(leaf, values, count);
+        buf_put(&leaf->indices, indices, count * sizeof *indices);
+    }
+}
+
+/* Fixed-width values without nulls are what PLAIN is made of. */
+static bool append_whole(struct leaf *leaf, const struct slots *slots)
+{
+    if (slots->indices || slots->array->validity || !leaf->width || leaf->type == PARQUET_BOOLEAN ||
+        leaf->type == PARQUET_DOUBLE || leaf->type == PARQUET_FLOAT)
+        return false;
+    size_t count = (size_t)(slots->end - slots->at);
+    buf_put(&leaf->plain, (const uint8_t *)slots->source->values + (size_t)slots->at * leaf->width,
+            count * leaf->width);
+    leaf->page_values += (int64_t)count;
+    leaf->chunk_values += (int64_t)count;
+    return true;
+}
+
+void leaf_append_values(struct leaf *leaf, const struct arrow_array *array, int64_t first,
+                        int64_t count, bool is_repeating)
+{
+    struct slots slots = {.array = array, .source = array, .at = first, .end = first + count};
+    if (array->dictionary) {
+        slots.source = array->dictionary;
+        slots.indices = array->values;
+    }
+    if (!leaf->is_plain && (slots.indices || is_repeating))
+        append_remapped(leaf, &slots);
+    else if (!leaf->is_plain)
+        append_looked_up(leaf, &slots);
+    else if (!append_whole(leaf, &slots))
+        append_plain(leaf, &slots);
+}

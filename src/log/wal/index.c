@@ -1,0 +1,670 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is in memory of the synced prefix: for each segment the entries of each group (dense runs) and
+ * a chain of each table's DATA entries through its run; for each group its runs in order of seq. A
+ * segment owns its runs, so that reclaiming it in any order takes them out in one piece. Beside it:
+ * damaged and voided ranges, reclaim floors, tables and schemas. Everything here is guarded by the
+ * engine's lock, and entries are added only once they are synced (L23).
+ */
+#include <stdio.h>
+
+#include "log/wal/wal_internal.h"
+
+bool grow(void **array, size_t *capacity, size_t count, size_t element)
+{
+    if (count < *capacity)
+        return true;
+    size_t more = *capacity ? *capacity * 2 : 8, bytes;
+    if (!SIZE_MUL(more, element, &bytes))
+        return false;
+    void *memory = mem_resize(*array, bytes);
+    if (!memory)
+        return false;
+    *array = memory;
+    *capacity = more;
+    return true;
+}
+
+#define GROW(array, capacity, count) grow((void **)&(array), &(capacity), count, sizeof *(array))
+
+/* ---- segments ---- */
+
+struct segment *segment_create(uint64_t id)
+{
+    struct segment *segment = mem_alloc_zero(1, sizeof *segment);
+    if (segment)
+        segment->identity.id = id;
+    return segment;
+}
+
+void segment_destroy(struct segment *segment)
+{
+    if (!segment)
+        return;
+    for (size_t i = 0; i < segment->run_count; i++) {
+        mem_free(segment->runs[i]->entries);
+        mem_free(segment->runs[i]);
+    }
+    mem_free(segment->runs);
+    mem_free(segment->tables);
+    mem_free(segment->schemas);
+    mem_free(segment->voids);
+    mem_free(segment->rows);
+    mem_free(segment->ends);
+    mem_free(segment);
+}
+
+bool index_segment_add(struct wal *wal, struct segment *segment)
+{
+    if (!GROW(wal->segments, wal->segment_capacity, wal->segment_count))
+        return false;
+    size_t at = wal->segment_count++;
+    while (at > 0 && wal->segments[at - 1]->identity.id > segment->identity.id) {
+        wal->segments[at] = wal->segments[at - 1];
+        at--;
+    }
+    wal->segments[at] = segment;
+    wal->allocated_bytes += segment->allocated_bytes;
+    return true;
+}
+
+struct segment *index_segment_find(struct wal *wal, uint64_t id)
+{
+    size_t low = 0, high = wal->segment_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (wal->segments[middle]->identity.id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < wal->segment_count && wal->segments[low]->identity.id == id ? wal->segments[low]
+                                                                             : NULL;
+}
+
+static void group_run_detach(struct group *group, const struct run *run)
+{
+    for (size_t i = 0; i < group->run_count; i++) {
+        if (group->runs[i] != run)
+            continue;
+        memmove(&group->runs[i], &group->runs[i + 1],
+                (group->run_count - i - 1) * sizeof(struct run *));
+        group->run_count--;
+        return;
+    }
+}
+
+void index_segment_drop(struct wal *wal, struct segment *segment)
+{
+    for (size_t i = 0; i < segment->run_count; i++)
+        group_run_detach(&wal->groups[segment->runs[i]->group], segment->runs[i]);
+    for (size_t i = 0; i < wal->segment_count; i++) {
+        if (wal->segments[i] != segment)
+            continue;
+        memmove(&wal->segments[i], &wal->segments[i + 1],
+                (wal->segment_count - i - 1) * sizeof(struct segment *));
+        wal->segment_count--;
+        wal->allocated_bytes -= segment->allocated_bytes;
+        break;
+    }
+    segment_destroy(segment);
+}
+
+/* ---- runs and tables of a segment ---- */
+
+static size_t run_place(const struct segment *segment, uint32_t group)
+{
+    size_t low = 0, high = segment->run_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (segment->runs[middle]->group < group)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct run *segment_run_find(const struct segment *segment, uint32_t group)
+{
+    size_t at = run_place(segment, group);
+    return at < segment->run_count && segment->runs[at]->group == group ? segment->runs[at] : NULL;
+}
+
+struct run *segment_run_get(struct segment *segment, uint32_t group)
+{
+    size_t at = run_place(segment, group);
+    if (at < segment->run_count && segment->runs[at]->group == group)
+        return segment->runs[at];
+    if (!GROW(segment->runs, segment->run_capacity, segment->run_count))
+        return NULL;
+    struct run *run = mem_alloc_zero(1, sizeof *run);
+    if (!run)
+        return NULL;
+    run->segment = segment;
+    run->group = group;
+    memmove(&segment->runs[at + 1], &segment->runs[at],
+            (segment->run_count - at) * sizeof(struct run *));
+    segment->runs[at] = run;
+    segment->run_count++;
+    return run;
+}
+
+static size_t table_place(const struct segment *segment, uint32_t group, uint32_t table_id)
+{
+    uint64_t key = (uint64_t)group << 32 | table_id;
+    size_t low = 0, high = segment->table_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct segment_table *table = &segment->tables[middle];
+        if (((uint64_t)table->group << 32 | table->table_id) < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct segment_table *segment_table_find(const struct segment *segment, uint32_t group,
+                                         uint32_t table_id)
+{
+    size_t at = table_place(segment, group, table_id);
+    if (at == segment->table_count)
+        return NULL;
+    struct segment_table *table = &segment->tables[at];
+    return table->group == group && table->table_id == table_id ? table : NULL;
+}
+
+struct segment_table *segment_table_get(struct segment *segment, uint32_t group, uint32_t table_id)
+{
+    size_t at = table_place(segment, group, table_id);
+    struct segment_table *tables = segment->tables;
+    if (at < segment->table_count && tables[at].group == group && tables[at].table_id == table_id)
+        return &tables[at];
+    if (!GROW(segment->tables, segment->table_capacity, segment->table_count))
+        return NULL;
+    memmove(&segment->tables[at + 1], &segment->tables[at],
+            (segment->table_count - at) * sizeof(struct segment_table));
+    segment->tables[at] = (struct segment_table){
+        .group = group, .table_id = table_id, .time_min_us = INT64_MAX, .time_max_us = INT64_MIN};
+    segment->table_count++;
+    return &segment->tables[at];
+}
+
+/* ---- adding ---- */
+
+static bool stands_alone(const struct record *record)
+{
+    return record->seq == 0 || (record->flags & RECORD_REPAIR);
+}
+
+bool index_prepare(struct wal *wal, struct segment *segment, const struct record *record)
+{
+    if (stands_alone(record))
+        return GROW(segment->voids, segment->void_capacity, segment->void_count);
+    struct run *run = segment_run_get(segment, record->group);
+    struct group *group = &wal->groups[record->group];
+    if (!run || !GROW(group->runs, group->run_capacity, group->run_count + 1))
+        return false;
+    uint64_t end = run->first_seq + run->count; /* a hole inside is recovery's: nothing pends then */
+    uint64_t hole = run->count && !run->pending && record->seq > end ? record->seq - end : 0;
+    if (hole > UINT32_MAX / 4)
+        return false;
+    uint32_t wanted = run->count + run->pending + (uint32_t)hole + 1;
+    if (wanted > run->capacity) {
+        uint32_t capacity = wanted < 8 ? 8 : wanted + wanted / 2;
+        struct index_entry *entries =
+            mem_resize(run->entries, (size_t)capacity * sizeof(struct index_entry));
+        if (!entries)
+            return false;
+        run->entries = entries;
+        run->capacity = capacity;
+    }
+    if (record->type == WAL_DATA && !segment_table_get(segment, record->group, record->table_id))
+        return false;
+    run->pending++;
+    return true;
+}
+
+void index_unprepare(struct segment *segment)
+{
+    for (size_t i = 0; i < segment->run_count; i++)
+        segment->runs[i]->pending = 0;
+}
+
+bool group_run_attach(struct group *group, struct run *run)
+{
+    if (!GROW(group->runs, group->run_capacity, group->run_count))
+        return false;
+    size_t at = group->run_count++;
+    while (at > 0 && group->runs[at - 1]->first_seq > run->first_seq) {
+        group->runs[at] = group->runs[at - 1];
+        at--;
+    }
+    group->runs[at] = run;
+    return true;
+}
+
+static void table_count_entry(struct segment_table *table, struct run *run,
+                              const struct record *record)
+{
+    if (table->entries++ == 0) {
+        table->first = run->count;
+        table->first_seq = record->seq;
+    } else {
+        run->entries[table->last].next = run->count;
+    }
+    table->last = run->count;
+    table->last_seq = record->seq;
+    table->rows += record->rows;
+    table->bytes += record->payload_bytes;
+    if (record->time_min_us < table->time_min_us)
+        table->time_min_us = record->time_min_us;
+    if (record->time_max_us > table->time_max_us)
+        table->time_max_us = record->time_max_us;
+}
+
+void index_add(struct wal *wal, struct segment *segment, const struct record *record,
+               uint64_t offset, int64_t wall_ns)
+{
+    if (record->type == WAL_VOID || record->type == WAL_TABLE)
+        segment->has_state = true;
+    segment->entry_count++;
+    if (stands_alone(record)) {
+        segment->voids[segment->void_count++] = (struct void_range){
+            .group = record->group, .first = record->seq, .last = record->range_last,
+            .chain = record->chain, .term = record->term};
+        return;
+    }
+    struct run *run = segment_run_find(segment, record->group);
+    CHECK(run && run->pending > 0 && run->count < run->capacity);
+    if (run->count == 0) {
+        run->first_seq = record->seq;
+        CHECK(group_run_attach(&wal->groups[record->group], run));
+    }
+    while (run->first_seq + run->count < record->seq) {
+        CHECK(run->count + 1 < run->capacity);
+        run->entries[run->count] = (struct index_entry){
+            .at = run->entries[run->count - 1].at, .type = ENTRY_LOST};
+        run->count++;
+    }
+    CHECK(run->first_seq + run->count == record->seq);
+    int64_t age = (wall_ns - segment->created_wall_ns) / 1000000;
+    run->entries[run->count] = (struct index_entry){
+        .at = (uint32_t)(offset / WAL_ALIGN),
+        .header_bytes = record->header_bytes,
+        .payload_bytes = (uint32_t)record->payload_bytes,
+        .table_id = record->table_id,
+        .rows = record->rows,
+        .age_ms = age < 0 ? 0 : age > UINT32_MAX ? UINT32_MAX : (uint32_t)age,
+        .type = record->type,
+        .has_producers = record->contribution_count > 0,
+    };
+    if (record->contribution_count > 0)
+        segment->has_state = true;
+    if (record->type == WAL_DATA) {
+        struct segment_table *table =
+            segment_table_find(segment, record->group, record->table_id);
+        CHECK(table);
+        table_count_entry(table, run, record);
+    }
+    run->count++;
+    run->pending--;
+}
+
+/* ---- finding ---- */
+
+/* The first run whose last seq is above `after`. */
+static size_t runs_above(const struct group *group, uint64_t after)
+{
+    size_t low = 0, high = group->run_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct run *run = group->runs[middle];
+        if (run->first_seq + run->count - 1 <= after)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool index_find(struct wal *wal, uint32_t group, uint64_t seq, struct run **out_run,
+                const struct index_entry **out_entry)
+{
+    const struct group *of = &wal->groups[group];
+    if (seq == 0)
+        return false;
+    size_t at = runs_above(of, seq - 1);
+    if (at == of->run_count || of->runs[at]->first_seq > seq)
+        return false;
+    const struct index_entry *entry = &of->runs[at]->entries[seq - of->runs[at]->first_seq];
+    if (entry->type == ENTRY_LOST)
+        return false;
+    *out_run = of->runs[at];
+    *out_entry = entry;
+    return true;
+}
+
+/* Index in the run of the table's first entry above `after`. */
+static bool table_entry_above(const struct run *run, uint32_t table_id, uint64_t after,
+                              uint32_t *out_index)
+{
+    const struct segment_table *table = segment_table_find(run->segment, run->group, table_id);
+    if (!table || table->entries == 0 || table->last_seq <= after)
+        return false;
+    uint32_t index = table->first;
+    if (after >= run->first_seq && run->first_seq + index <= after) {
+        /* Mostly the reader stands on an entry of this table and the link is right there. */
+        uint32_t here = (uint32_t)(after - run->first_seq);
+        if (run->entries[here].type == WAL_DATA && run->entries[here].table_id == table_id)
+            index = run->entries[here].next;
+    }
+    while (run->first_seq + index <= after)
+        index = run->entries[index].next;
+    *out_index = index;
+    return true;
+}
+
+bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after,
+                struct run **out_run, const struct index_entry **out_entry, uint64_t *out_seq)
+{
+    const struct group *of = &wal->groups[group];
+    for (size_t at = runs_above(of, after); at < of->run_count; at++) {
+        struct run *run = of->runs[at];
+        uint32_t index = after >= run->first_seq ? (uint32_t)(after - run->first_seq + 1) : 0;
+        if (table_id && !table_entry_above(run, table_id, after, &index))
+            continue;
+        while (index < run->count && run->entries[index].type == ENTRY_LOST)
+            index++;
+        if (index == run->count)
+            continue;
+        *out_run = run;
+        *out_entry = &run->entries[index];
+        *out_seq = run->first_seq + index;
+        return true;
+    }
+    return false;
+}
+
+struct wal_pending wal_pending(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after)
+{
+    struct wal_pending pending = {0};
+    if (group >= wal->group_count || table_id == 0)
+        return pending;
+    env_lock(wal->lock);
+    const struct group *of = &wal->groups[group];
+    for (size_t at = runs_above(of, after); at < of->run_count; at++) {
+        const struct run *run = of->runs[at];
+        const struct segment_table *table = segment_table_find(run->segment, group, table_id);
+        uint32_t index;
+        if (!table || !table_entry_above(run, table_id, after, &index))
+            continue;
+        if (pending.last_seq == 0)
+            pending.oldest_wall_ns = run->segment->created_wall_ns +
+                                     (int64_t)run->entries[index].age_ms * 1000000;
+        pending.last_seq = table->last_seq;
+        if (index == table->first) {
+            pending.entries += table->entries;
+            pending.rows += table->rows;
+            pending.bytes += table->bytes;
+            continue;
+        }
+        for (;; index = run->entries[index].next) {
+            pending.entries++;
+            pending.rows += run->entries[index].rows;
+            pending.bytes += run->entries[index].payload_bytes;
+            if (index == table->last)
+                break;
+        }
+    }
+    env_unlock(wal->lock);
+    return pending;
+}
+
+/* ---- damage, voids, floors ---- */
+
+bool damage_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last, const char *where)
+{
+    for (size_t i = 0; i < wal->damage_count; i++) {
+        const struct damage *old = &wal->damages[i];
+        if (old->group == group && old->first <= first && old->last >= last)
+            return true;
+    }
+    if (!GROW(wal->damages, wal->damage_capacity, wal->damage_count))
+        return false;
+    struct damage *damage = &wal->damages[wal->damage_count++];
+    *damage = (struct damage){.group = group, .first = first, .last = last};
+    snprintf(damage->where, sizeof damage->where, "%s", where);
+    wal->ticket++;
+    return true;
+}
+
+void damage_clear(struct wal *wal, uint32_t group, uint64_t first, uint64_t last)
+{
+    for (size_t i = 0; i < wal->damage_count;) {
+        struct damage *damage = &wal->damages[i];
+        if (damage->group == group && damage->first >= first && damage->last <= last)
+            *damage = wal->damages[--wal->damage_count];
+        else
+            i++;
+    }
+}
+
+bool void_add(struct wal *wal, const struct void_range *range)
+{
+    for (size_t i = 0; i < wal->void_count; i++) {
+        const struct void_range *old = &wal->voids[i];
+        if (old->group == range->group && old->first == range->first && old->last == range->last)
+            return true;
+    }
+    if (!GROW(wal->voids, wal->void_capacity, wal->void_count))
+        return false;
+    wal->voids[wal->void_count++] = *range;
+    return true;
+}
+
+static size_t floor_place(const struct wal *wal, uint32_t table_id, uint32_t group)
+{
+    uint64_t key = (uint64_t)table_id << 32 | group;
+    size_t low = 0, high = wal->floor_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct floor_row *row = &wal->floors[middle];
+        if (((uint64_t)row->table_id << 32 | row->group) < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint64_t floor_get(const struct wal *wal, uint32_t table_id, uint32_t group)
+{
+    if (table_id == 0)
+        return wal->groups[group].reclaimed_seq;
+    size_t at = floor_place(wal, table_id, group);
+    if (at == wal->floor_count)
+        return 0;
+    const struct floor_row *row = &wal->floors[at];
+    return row->table_id == table_id && row->group == group ? row->seq : 0;
+}
+
+bool floor_raise(struct wal *wal, uint32_t table_id, uint32_t group, uint64_t seq)
+{
+    if (table_id == 0) {
+        if (wal->groups[group].reclaimed_seq < seq)
+            wal->groups[group].reclaimed_seq = seq;
+        return true;
+    }
+    size_t at = floor_place(wal, table_id, group);
+    if (at < wal->floor_count && wal->floors[at].table_id == table_id &&
+        wal->floors[at].group == group) {
+        if (wal->floors[at].seq < seq)
+            wal->floors[at].seq = seq;
+        return true;
+    }
+    if (!GROW(wal->floors, wal->floor_capacity, wal->floor_count))
+        return false;
+    memmove(&wal->floors[at + 1], &wal->floors[at],
+            (wal->floor_count - at) * sizeof(struct floor_row));
+    wal->floors[at] = (struct floor_row){.table_id = table_id, .group = group, .seq = seq};
+    wal->floor_count++;
+    return true;
+}
+
+/* ---- tables and schemas ---- */
+
+static bool table_slots_grow(struct wal *wal)
+{
+    if ((wal->table_count + 1) * 2 <= wal->table_slot_count)
+        return true;
+    size_t count = wal->table_slot_count ? wal->table_slot_count : 64;
+    while (count < (wal->table_count + 1) * 2)
+        count *= 2;
+    uint32_t *slots = mem_alloc_zero(count, sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < wal->table_count; i++) {
+        const char *name = wal->tables[i]->name;
+        size_t at = hash64(name, strlen(name)) & (count - 1);
+        while (slots[at])
+            at = (at + 1) & (count - 1);
+        slots[at] = (uint32_t)i + 1;
+    }
+    mem_free(wal->table_slots);
+    wal->table_slots = slots;
+    wal->table_slot_count = count;
+    return true;
+}
+
+bool table_add(struct wal *wal, struct table *table)
+{
+    if (!table_slots_grow(wal) || !GROW(wal->tables, wal->table_capacity, wal->table_count))
+        return false;
+    wal->tables[wal->table_count++] = table;
+    size_t at = hash64(table->name, strlen(table->name)) & (wal->table_slot_count - 1);
+    while (wal->table_slots[at])
+        at = (at + 1) & (wal->table_slot_count - 1);
+    wal->table_slots[at] = (uint32_t)wal->table_count;
+    return true;
+}
+
+static struct table *table_create(struct span name)
+{
+    struct table *table = mem_alloc_zero(1, sizeof *table);
+    char *text = mem_alloc(name.length + 1);
+    if (!table || !text) {
+        mem_free(table);
+        mem_free(text);
+        return NULL;
+    }
+    if (name.length)
+        memcpy(text, name.data, name.length);
+    text[name.length] = '\0';
+    table->name = text;
+    return table;
+}
+
+static void table_destroy(struct table *table)
+{
+    mem_free(table->name);
+    mem_free(table->acks);
+    mem_free(table);
+}
+
+bool table_put(struct wal *wal, uint32_t table_id, struct span name)
+{
+    while (wal->table_count < table_id) {
+        bool is_it = wal->table_count + 1 == table_id;
+        struct table *table = table_create(is_it ? name : (struct span){0});
+        if (table && table_add(wal, table))
+            continue;
+        if (table)
+            table_destroy(table);
+        return false;
+    }
+    struct table *known = wal->tables[table_id - 1];
+    if (known->name[0] != '\0' || name.length == 0)
+        return true;
+    struct table *named = table_create(name);
+    if (!named)
+        return false;
+    char *unnamed = known->name;
+    known->name = named->name;
+    named->name = unnamed;
+    table_destroy(named);
+    /* The slots were filled by the empty name. */
+    mem_free(wal->table_slots);
+    wal->table_slots = NULL;
+    wal->table_slot_count = 0;
+    struct table *last = wal->tables[--wal->table_count];
+    if (table_add(wal, last))
+        return true;
+    wal->table_count++; /* stays owned, not to be found by name */
+    return false;
+}
+
+uint32_t table_find(const struct wal *wal, const char *name, size_t length)
+{
+    if (!wal->table_slot_count || length == 0)
+        return 0;
+    size_t at = hash64(name, length) & (wal->table_slot_count - 1);
+    for (; wal->table_slots[at]; at = (at + 1) & (wal->table_slot_count - 1)) {
+        const char *other = wal->tables[wal->table_slots[at] - 1]->name;
+        if (strlen(other) == length && memcmp(other, name, length) == 0)
+            return wal->table_slots[at];
+    }
+    return 0;
+}
+
+const struct schema *schema_find(const struct wal *wal, uint64_t fingerprint)
+{
+    if (!wal->schema_slots || fingerprint == 0)
+        return NULL;
+    size_t at = (size_t)fingerprint & (wal->schema_slots - 1);
+    for (; wal->schemas[at].fingerprint; at = (at + 1) & (wal->schema_slots - 1))
+        if (wal->schemas[at].fingerprint == fingerprint)
+            return &wal->schemas[at];
+    return NULL;
+}
+
+static bool schema_slots_grow(struct wal *wal)
+{
+    if ((wal->schema_count + 1) * 2 <= wal->schema_slots)
+        return true;
+    size_t count = wal->schema_slots ? wal->schema_slots * 2 : 32;
+    struct schema *slots = mem_alloc_zero(count, sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < wal->schema_slots; i++) {
+        if (!wal->schemas[i].fingerprint)
+            continue;
+        size_t at = (size_t)wal->schemas[i].fingerprint & (count - 1);
+        while (slots[at].fingerprint)
+            at = (at + 1) & (count - 1);
+        slots[at] = wal->schemas[i];
+    }
+    mem_free(wal->schemas);
+    wal->schemas = slots;
+    wal->schema_slots = count;
+    return true;
+}
+
+bool schema_put(struct wal *wal, uint64_t fingerprint, struct span message)
+{
+    if (schema_find(wal, fingerprint))
+        return true;
+    if (!schema_slots_grow(wal))
+        return false;
+    uint8_t *copy = mem_copy(message.data, message.length);
+    if (!copy)
+        return false;
+    size_t at = (size_t)fingerprint & (wal->schema_slots - 1);
+    while (wal->schemas[at].fingerprint)
+        at = (at + 1) & (wal->schema_slots - 1);
+    wal->schemas[at] =
+        (struct schema){.fingerprint = fingerprint, .message = copy, .length = message.length};
+    wal->schema_count++;
+    return true;
+}

@@ -1,0 +1,965 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recovery (L20-L23), before anything is served. Segments are taken in order of their numbers:
+ *
+ *   sealed, committed   header and footer; if the footer does not verify, the whole file is walked and
+ *                       what is damaged is named, nothing is cut
+ *   active              walked whole: a unit counts whole or not at all
+ *
+ * Decision for a unit that is damaged or missing, F being the highest floor in any surviving unit:
+ *
+ *   number <= F         CORRUPT: it was synced once. Entries that verify alone are kept, the rest is a
+ *                       damaged range; what follows is read on.
+ *   number >  F         TORN_TAIL: cut here; later segments are dropped (nothing in them was acknowledged)
+ *
+ * An active segment is never written to again but for its footer: in place if all it holds is at or
+ * below F, else what counts is copied to a new file first, because what was read past F came from a
+ * page cache that may not be the disk (L22). Everything is synced before wal_recover returns.
+ */
+#include <stdio.h>
+
+#include "log/wal/wal_internal.h"
+
+enum { LEAST_RECORD = RECORD_HEADER_FIXED };
+
+/* A unit whose header survived. */
+struct unit {
+    uint64_t offset;
+    struct unit_header header;
+    bool is_whole;
+};
+
+struct walk {
+    struct wal *wal;
+    struct segment *segment;
+    uint8_t *data;
+    uint64_t bytes;
+    bool may_cut;  /* an active segment, the last of the log */
+    bool is_salted; /* the salt is known: the header survived */
+    struct unit *units;
+    size_t unit_count, unit_capacity;
+    uint64_t floor;    /* highest proven unit; UINT64_MAX if the file was sealed */
+    uint64_t end;      /* where the units that count end */
+    uint64_t last;     /* number of the last unit that counts */
+    uint64_t accepted; /* highest accepted number */
+    bool is_cut, has_footer;
+    uint64_t lost_bytes; /* of units whose entries cannot even be counted */
+};
+
+/* ---- reading files ---- */
+
+static enum status file_load(struct wal *wal, const char *path, uint8_t **out_data,
+                             uint64_t *out_bytes, struct error *err)
+{
+    struct env_file *file = NULL;
+    struct env_stat stat;
+    uint8_t *data = NULL;
+    size_t got;
+    enum status status;
+    TRY(env_open(wal->env, path, ENV_READ, &file, err));
+    TRY_OR_DONE(status, env_file_stat(file, &stat, err));
+    data = mem_alloc_aligned(WAL_BLOCK, (size_t)stat.bytes + WAL_BLOCK);
+    if (!data) {
+        status = error_set(err, STATUS_NO_MEMORY, "recover %s: out of memory", path);
+        goto done;
+    }
+    TRY_OR_DONE(status, env_read(file, 0, data, (size_t)stat.bytes, &got, err));
+    wal->recovery.bytes_read += got;
+    *out_data = data;
+    *out_bytes = got;
+    data = NULL;
+done:
+    mem_free(data);
+    env_close(file);
+    return status;
+}
+
+/* ---- accepting entries ---- */
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, STATUS_NO_MEMORY, "log: no memory to recover");
+}
+
+/* Is a segment missing that may have held the group's next entries? */
+static bool is_segment_missing(const struct wal *wal, const struct group *group)
+{
+    uint64_t above =
+        group->run_count ? group->runs[group->run_count - 1]->segment->identity.id : 0;
+    for (size_t i = 0; i < wal->expected_count; i++)
+        if (wal->expected[i] > above && wal->expected[i] < wal->loading_id)
+            return true;
+    return false;
+}
+
+/* The group goes on at `seq`: what lies between is reclaimed, or lost and named. */
+static enum status group_jump(struct wal *wal, uint32_t group_id, uint64_t seq, uint64_t chain,
+                              const char *where, struct error *err)
+{
+    struct group *group = &wal->groups[group_id];
+    if (seq <= group->synced_seq + 1)
+        return STATUS_OK;
+    uint64_t first = group->synced_seq + 1;
+    bool is_missing = is_segment_missing(wal, group);
+    if (!is_missing && first <= group->reclaimed_seq)
+        first = group->reclaimed_seq + 1;
+    if (first < seq) {
+        char text[160];
+        snprintf(text, sizeof text, "%.110s%s", where, is_missing ? ", a segment is missing" : "");
+        if (!damage_add(wal, group_id, first, seq - 1, text))
+            return no_memory(err);
+    }
+    group->synced_seq = seq - 1;
+    group->synced_chain = chain;
+    return STATUS_OK;
+}
+
+static enum status table_replay(struct wal *wal, const struct record *record, struct span name,
+                                struct error *err)
+{
+    if (record->table_id == 0 || record->table_id > WAL_TABLES_MAX ||
+        name.length > WAL_TABLE_NAME_MAX)
+        return error_set(err, STATUS_CORRUPT, "log: TABLE entry");
+    return table_put(wal, record->table_id, name) ? STATUS_OK : no_memory(err);
+}
+
+/* State that the loaded checkpoint does not hold yet. */
+static enum status state_replay(struct wal *wal, const struct record *record, struct span header,
+                                struct span payload, struct error *err)
+{
+    if (record->seq <= wal->groups[record->group].state_seq)
+        return STATUS_OK;
+    if (record->type == WAL_TABLE)
+        TRY(table_replay(wal, record, payload, err));
+    if (record->contribution_count == 0)
+        return STATUS_OK;
+    struct wal_contribution *contributions =
+        mem_alloc_zero(record->contribution_count, sizeof *contributions);
+    if (!contributions)
+        return no_memory(err);
+    enum status status = record_contributions(header, record, contributions, err);
+    if (status == STATUS_OK)
+        producers_apply(&wal->producers, record, contributions);
+    mem_free(contributions);
+    return status;
+}
+
+static enum status schema_replay(struct wal *wal, struct segment *segment,
+                                 const struct record *record, struct span payload,
+                                 struct error *err)
+{
+    if (record->schema_fingerprint == 0)
+        return STATUS_OK;
+    if (!schema_put(wal, record->schema_fingerprint, payload) ||
+        !grow((void **)&segment->schemas, &segment->schema_capacity, segment->schema_count,
+              sizeof *segment->schemas))
+        return no_memory(err);
+    segment->schemas[segment->schema_count++] = record->schema_fingerprint;
+    return STATUS_OK;
+}
+
+static enum status void_replay(struct wal *wal, const struct void_range *range, struct error *err)
+{
+    if (!void_add(wal, range))
+        return no_memory(err);
+    damage_clear(wal, range->group, range->first, range->last);
+    return STATUS_OK;
+}
+
+/* One entry of a walked unit, checked; `unit_offset` and `row` say where it lies. */
+static enum status accept(struct walk *walk, const struct unit *unit, const struct unit_row *row,
+                          const struct record *record, struct error *err)
+{
+    struct wal *wal = walk->wal;
+    const uint8_t *at = walk->data + unit->offset + row->offset;
+    struct span header = span_of(at, row->header_bytes);
+    struct span payload =
+        span_of(at + align_up(row->header_bytes, WAL_ALIGN), row->payload_bytes);
+    if (record->type == RECORD_SCHEMA)
+        return schema_replay(wal, walk->segment, record, payload, err);
+    if (record->type >= RECORD_SCHEMA)
+        return STATUS_OK; /* replication's, or the footer: nothing to replay */
+    if (record->group >= wal->group_count)
+        return error_set(err, STATUS_CORRUPT, "log: entry of group %u of %u", record->group,
+                         wal->group_count);
+    struct group *group = &wal->groups[record->group];
+    bool is_alone = record->flags & RECORD_REPAIR;
+    char where[120];
+    snprintf(where, sizeof where, "segment %llu before offset %llu",
+             (unsigned long long)walk->segment->identity.id,
+             (unsigned long long)(unit->offset + row->offset));
+    if (!is_alone && record->seq <= group->synced_seq)
+        return error_set(err, STATUS_CORRUPT, "log: group %u seq %llu comes twice (%s)",
+                         record->group, (unsigned long long)record->seq, where);
+    if (!is_alone) {
+        TRY(group_jump(wal, record->group, record->seq, record->chain_before, where, err));
+        if (record->chain_before != group->synced_chain) {
+            snprintf(where, sizeof where, "segment %llu: chain does not follow",
+                     (unsigned long long)walk->segment->identity.id);
+            if (!damage_add(wal, record->group, record->seq, record->seq, where))
+                return no_memory(err);
+        }
+    }
+    bool is_data = record->type == WAL_DATA && record->table_id <= WAL_TABLES_MAX;
+    if (is_data && record->table_id > wal->table_count &&
+        !table_put(wal, record->table_id, (struct span){0}))
+        return no_memory(err); /* its TABLE entry is lost: the number stays taken */
+    if (!index_prepare(wal, walk->segment, record))
+        return no_memory(err);
+    index_add(wal, walk->segment, record, unit->offset + row->offset, unit->header.wall_ns);
+    wal->recovery.entries++;
+    if (record->term > wal->term)
+        wal->term = record->term;
+    if (is_alone)
+        return void_replay(wal, &walk->segment->voids[walk->segment->void_count - 1], err);
+    group->synced_seq = record->seq;
+    group->synced_chain = record->chain;
+    group->term = record->term;
+    return state_replay(wal, record, header, payload, err);
+}
+
+/* ---- walking a file ---- */
+
+static bool record_holds(const struct walk *walk, const struct unit *unit, uint32_t index,
+                         struct unit_row *out_row, struct record *out_record)
+{
+    struct error ignored;
+    const uint8_t *at = walk->data + unit->offset;
+    unit_row_decode(at, index, out_row);
+    const uint8_t *header = at + out_row->offset;
+    const uint8_t *payload = header + align_up(out_row->header_bytes, WAL_ALIGN);
+    return record_decode(span_of(header, out_row->header_bytes),
+                         segment_seed(&walk->segment->identity), out_record,
+                         &ignored) == STATUS_OK &&
+           out_record->header_bytes == out_row->header_bytes &&
+           out_record->payload_bytes == out_row->payload_bytes &&
+           crc32c(0, payload, out_row->payload_bytes) == out_record->payload_crc;
+}
+
+/* Is there a unit of this segment, numbered at least `least`? */
+static bool unit_at(struct walk *walk, uint64_t offset, uint64_t least, struct unit *out_unit)
+{
+    struct unit unit = {.offset = offset};
+    struct span bytes = span_of(walk->data + offset, (size_t)(walk->bytes - offset));
+    if (unit_header_decode(bytes, &walk->segment->identity, walk->is_salted, &unit.header) !=
+            STATUS_OK ||
+        unit.header.number < least || unit.header.unit_bytes > bytes.length ||
+        !unit_rows_are_sound(bytes.data, &unit.header))
+        return false;
+    if (!walk->is_salted) {
+        /* The segment header is gone; the first unit that verifies by its own salt brings it back. */
+        walk->segment->identity.salt = unit.header.salt;
+        walk->is_salted = true;
+    }
+    unit.is_whole = true;
+    for (uint32_t i = 0; i < unit.header.record_count && unit.is_whole; i++) {
+        struct unit_row row;
+        struct record record;
+        unit.is_whole = record_holds(walk, &unit, i, &row, &record);
+    }
+    *out_unit = unit;
+    return true;
+}
+
+static enum status units_find(struct walk *walk, uint64_t start, struct error *err)
+{
+    uint64_t offset = start, least = 1;
+    while (offset + UNIT_HEADER_FIXED <= walk->bytes) {
+        struct unit unit;
+        if (!unit_at(walk, offset, least, &unit)) {
+            offset += WAL_BLOCK; /* L7: the next one begins on some block */
+            continue;
+        }
+        if (!grow((void **)&walk->units, &walk->unit_capacity, walk->unit_count,
+                  sizeof *walk->units))
+            return no_memory(err);
+        walk->units[walk->unit_count++] = unit;
+        if (walk->floor < unit.header.floor)
+            walk->floor = unit.header.floor;
+        least = unit.header.number + 1;
+        offset += unit.header.unit_bytes;
+        if (unit.header.kind == UNIT_FOOTER)
+            break;
+    }
+    return STATUS_OK;
+}
+
+static enum status unit_take(struct walk *walk, const struct unit *unit, struct error *err)
+{
+    for (uint32_t i = 0; i < unit->header.record_count; i++) {
+        struct unit_row row;
+        struct record record;
+        if (!record_holds(walk, unit, i, &row, &record)) {
+            walk->lost_bytes += record_bytes(row.header_bytes, row.payload_bytes);
+            continue;
+        }
+        TRY(accept(walk, unit, &row, &record, err));
+    }
+    walk->end = unit->offset + unit->header.unit_bytes;
+    walk->last = walk->accepted = unit->header.number;
+    return STATUS_OK;
+}
+
+/* Something of this segment begins here that is not a whole unit: the writer was interrupted. */
+static bool has_remains(const struct walk *walk, uint64_t offset)
+{
+    static const uint8_t magic[4] = {'S', 'L', 'U', 'N'};
+    return offset + WAL_BLOCK <= walk->bytes && memcmp(walk->data + offset, magic, 4) == 0 &&
+           get_le64(walk->data + offset + 48) == walk->segment->identity.salt;
+}
+
+/* The decision table at the head of this file. */
+static enum status units_decide(struct walk *walk, uint64_t start, struct error *err)
+{
+    uint64_t expected = 1;
+    walk->end = start;
+    for (size_t i = 0; i < walk->unit_count; i++) {
+        const struct unit *unit = &walk->units[i];
+        bool is_gap = unit->header.number != expected;
+        if (walk->may_cut && is_gap && unit->header.number - 1 > walk->floor) {
+            walk->is_cut = true;
+            return STATUS_OK;
+        }
+        if (is_gap)
+            walk->lost_bytes += unit->offset - walk->end;
+        if (walk->may_cut && !unit->is_whole && unit->header.number > walk->floor) {
+            walk->is_cut = true;
+            return STATUS_OK;
+        }
+        if (unit->header.kind == UNIT_FOOTER) {
+            walk->has_footer = unit->is_whole;
+            walk->last = unit->header.number - 1;
+            return STATUS_OK;
+        }
+        TRY(unit_take(walk, unit, err));
+        expected = unit->header.number + 1;
+    }
+    walk->is_cut = walk->may_cut && has_remains(walk, walk->end);
+    return STATUS_OK;
+}
+
+static enum status walk_file(struct walk *walk, const char *path, uint64_t start,
+                             struct error *err)
+{
+    TRY(file_load(walk->wal, path, &walk->data, &walk->bytes, err));
+    TRY(units_find(walk, start, err));
+    if (!walk->may_cut)
+        walk->floor = UINT64_MAX;
+    if (walk->wal->options.is_read_only && walk->may_cut) {
+        /* Another process may be writing: only what is proven is shown (L23). */
+        while (walk->unit_count > 0 &&
+               walk->units[walk->unit_count - 1].header.number > walk->floor)
+            walk->unit_count--;
+    }
+    return units_decide(walk, start, err);
+}
+
+static void walk_deinit(struct walk *walk)
+{
+    mem_free(walk->data);
+    mem_free(walk->units);
+}
+
+/* Entries were lost at the end of the file and nothing behind them says how many: no number that was
+ * ever synced may be given out again (L3), so as many are passed over as can have been there. */
+static enum status tail_bound(struct walk *walk, struct error *err)
+{
+    struct wal *wal = walk->wal;
+    if (walk->lost_bytes == 0)
+        return STATUS_OK;
+    uint64_t most = walk->lost_bytes / LEAST_RECORD + 1;
+    char where[80];
+    snprintf(where, sizeof where, "segment %llu: damaged units",
+             (unsigned long long)walk->segment->identity.id);
+    for (uint32_t g = 0; g < wal->group_count; g++) {
+        uint64_t chain;
+        env_random(wal->env, &chain, sizeof chain);
+        TRY(group_jump(wal, g, wal->groups[g].synced_seq + most + 1, chain, where, err));
+    }
+    return STATUS_OK;
+}
+
+/* ---- headers and footers ---- */
+
+static enum status header_load(struct wal *wal, struct segment *segment, const char *path,
+                               uint64_t *out_bytes, struct error *err)
+{
+    struct env_file *file = NULL;
+    struct buf bytes = {0};
+    struct segment_header header = {0};
+    enum status status;
+    size_t wanted = WAL_BLOCK, got;
+    TRY(env_open(wal->env, path, ENV_READ, &file, err));
+    for (;;) {
+        buf_clear(&bytes);
+        uint8_t *place = buf_extend(&bytes, wanted);
+        if (!place) {
+            status = no_memory(err);
+            goto done;
+        }
+        TRY_OR_DONE(status, env_read(file, 0, place, wanted, &got, err));
+        wal->recovery.bytes_read += got;
+        status = segment_header_decode(span_of(place, got), segment->identity.id, &header, err);
+        if (status != STATUS_TORN_TAIL || header.header_bytes <= wanted)
+            break;
+        wanted = header.header_bytes;
+    }
+    if (status == STATUS_TORN_TAIL)
+        status = error_set(err, STATUS_CORRUPT, "segment header: cut off");
+    if (status != STATUS_OK)
+        goto done;
+    segment->identity = header.identity;
+    segment->previous_id = header.previous_id;
+    segment->term = header.term;
+    segment->created_wall_ns = header.created_wall_ns;
+    segment->rows = mem_alloc_zero(header.row_count, sizeof *segment->rows);
+    if (!segment->rows) {
+        status = no_memory(err);
+        goto done;
+    }
+    for (uint32_t i = 0; i < header.row_count; i++)
+        segment_header_row(span_of(bytes.data, bytes.length), i, &segment->rows[i]);
+    segment->row_count = header.row_count;
+    *out_bytes = header.header_bytes;
+done:
+    env_close(file);
+    buf_deinit(&bytes);
+    return status;
+}
+
+/* What the header says of the groups at the end of the segment before. */
+static enum status rows_replay(struct wal *wal, const struct segment *segment, struct error *err)
+{
+    char where[80];
+    snprintf(where, sizeof where, "before segment %llu",
+             (unsigned long long)segment->identity.id);
+    for (uint32_t i = 0; i < segment->row_count; i++) {
+        const struct group_row *row = &segment->rows[i];
+        if (row->group >= wal->group_count)
+            return error_set(err, STATUS_CORRUPT, "log: segment header names group %u",
+                             row->group);
+        TRY(group_jump(wal, row->group, row->last_seq + 1, row->chain, where, err));
+        if (row->term > wal->groups[row->group].term)
+            wal->groups[row->group].term = row->term;
+    }
+    if (segment->term > wal->term)
+        wal->term = segment->term;
+    return STATUS_OK;
+}
+
+/* Tables and producers of a footered segment that no checkpoint holds. */
+static enum status footer_state_replay(struct wal *wal, struct segment *segment, const char *path,
+                                       struct error *err)
+{
+    struct env_file *file = NULL;
+    struct entry_bytes bytes = {0};
+    enum status status = STATUS_OK;
+    for (size_t r = 0; r < segment->run_count && status == STATUS_OK; r++) {
+        const struct run *run = segment->runs[r];
+        for (uint32_t i = 0; i < run->count && status == STATUS_OK; i++) {
+            const struct index_entry *entry = &run->entries[i];
+            struct record record;
+            bool is_state = entry->type == WAL_TABLE || entry->has_producers;
+            if (!is_state || run->first_seq + i <= wal->groups[run->group].state_seq)
+                continue;
+            if (!file)
+                TRY_OR_DONE(status, env_open(wal->env, path, ENV_READ, &file, err));
+            status = entry_read(segment, entry, file, entry->type == WAL_TABLE, &bytes, &record,
+                                err);
+            if (status == STATUS_CORRUPT) {
+                char where[160];
+                snprintf(where, sizeof where, "segment %llu: %.100s",
+                         (unsigned long long)segment->identity.id, err->message);
+                status = damage_add(wal, run->group, run->first_seq + i, run->first_seq + i, where)
+                             ? STATUS_OK
+                             : no_memory(err);
+                continue;
+            }
+            if (status == STATUS_OK)
+                status = state_replay(
+                    wal, &record, span_of(bytes.data, record.header_bytes),
+                    span_of(bytes.data + align_up(record.header_bytes, WAL_ALIGN),
+                            entry->type == WAL_TABLE ? entry->payload_bytes : 0),
+                    err);
+        }
+    }
+done:
+    env_close(file);
+    entry_bytes_deinit(&bytes);
+    return status;
+}
+
+static enum status footer_read(struct wal *wal, struct segment *segment, const char *path,
+                               struct error *err)
+{
+    struct env_file *file = NULL;
+    uint8_t trailer[FOOTER_TRAILER_BYTES];
+    struct segment_identity identity;
+    struct buf unit = {0};
+    enum status status;
+    uint64_t offset, bytes;
+    size_t got;
+    if (segment->file_bytes < WAL_BLOCK)
+        return error_set(err, STATUS_CORRUPT, "footer: the file is too short");
+    TRY(env_open(wal->env, path, ENV_READ, &file, err));
+    TRY_OR_DONE(status, env_read(file, segment->file_bytes - sizeof trailer, trailer,
+                                 sizeof trailer, &got, err));
+    TRY_OR_DONE(status, segment_trailer_decode(trailer, segment->identity.id, &identity, &offset,
+                                               &bytes, err));
+    if (offset + bytes != segment->file_bytes || bytes > segment->file_bytes) {
+        status = error_set(err, STATUS_CORRUPT, "footer: not at the end of the file");
+        goto done;
+    }
+    uint8_t *place = buf_extend(&unit, (size_t)bytes);
+    if (!place) {
+        status = no_memory(err);
+        goto done;
+    }
+    TRY_OR_DONE(status, env_read(file, offset, place, (size_t)bytes, &got, err));
+    wal->recovery.bytes_read += got;
+    segment->identity = identity;
+    status = footer_decode(wal, segment, span_of(place, got), err);
+done:
+    env_close(file);
+    buf_deinit(&unit);
+    return status;
+}
+
+/* The groups go on from where the footer says; its runs enter the groups. */
+static enum status footer_replay(struct wal *wal, struct segment *segment, struct error *err)
+{
+    char where[80];
+    snprintf(where, sizeof where, "before segment %llu",
+             (unsigned long long)segment->identity.id);
+    for (uint32_t i = 0; i < segment->end_count; i++) {
+        const struct group_row *end = &segment->ends[i];
+        struct run *run = end->group < wal->group_count ? segment_run_find(segment, end->group)
+                                                        : NULL;
+        if (!run)
+            return error_set(err, STATUS_CORRUPT, "log: footer of segment %llu",
+                             (unsigned long long)segment->identity.id);
+        struct group *group = &wal->groups[end->group];
+        if (run->count == 0)
+            continue;
+        if (run->first_seq <= group->synced_seq)
+            return error_set(err, STATUS_CORRUPT, "log: group %u seq %llu comes twice (%s)",
+                             end->group, (unsigned long long)run->first_seq, where);
+        TRY(group_jump(wal, end->group, run->first_seq, 0, where, err));
+        if (!group_run_attach(group, run))
+            return no_memory(err);
+        wal->recovery.entries += run->count;
+        for (uint32_t k = 0; k < run->count; k++)
+            if (run->entries[k].type == 0 &&
+                !damage_add(wal, end->group, run->first_seq + k, run->first_seq + k, where))
+                return no_memory(err);
+        /* Lost entries behind the last that survived are a range too. */
+        group->synced_seq = run->first_seq + run->count - 1;
+        TRY(group_jump(wal, end->group, end->last_seq + 1, end->chain, where, err));
+        group->synced_chain = end->chain;
+        group->term = end->term;
+        if (end->term > wal->term)
+            wal->term = end->term;
+    }
+    for (size_t i = 0; i < segment->table_count; i++)
+        if (segment->tables[i].table_id > wal->table_count &&
+            segment->tables[i].table_id <= WAL_TABLES_MAX &&
+            !table_put(wal, segment->tables[i].table_id, (struct span){0}))
+            return no_memory(err);
+    for (size_t i = 0; i < segment->void_count; i++)
+        TRY(void_replay(wal, &segment->voids[i], err));
+    return STATUS_OK;
+}
+
+/* ---- sealing what a crash left active ---- */
+
+static enum status copy_bytes(struct wal *wal, const char *path, const uint8_t *data,
+                              uint64_t bytes, const struct buf *footer, struct error *err)
+{
+    struct env_file *file = NULL;
+    enum status status;
+    struct env_slice slices[2] = {{.data = data, .bytes = (size_t)bytes},
+                                  {.data = footer->data, .bytes = footer->length}};
+    TRY(env_open(wal->env, path, ENV_READ | ENV_WRITE | ENV_CREATE, &file, err));
+    TRY_OR_DONE(status, env_allocate(file, bytes + footer->length, err));
+    TRY_OR_DONE(status, env_writev(file, 0, slices, 2, err));
+    TRY_OR_DONE(status, env_truncate(file, bytes + footer->length, err));
+    status = env_sync(file, err);
+done:
+    env_close(file);
+    return status;
+}
+
+/* L22: what counts goes to a file of its own. A full volume gives up a spare for it (L18). */
+static enum status seal_copy(struct wal *wal, const struct walk *walk, const struct buf *footer,
+                             struct error *err)
+{
+    char copy[PATH_BYTES_MAX], to[PATH_BYTES_MAX], from[PATH_BYTES_MAX], dir[PATH_BYTES_MAX];
+    uint64_t id = walk->segment->identity.id;
+    enum status status;
+    wal_path(wal, copy, "sealed", "%016llx.seg.new", id);
+    wal_segment_path(wal, id, SEGMENT_SEALED, to);
+    wal_segment_path(wal, id, SEGMENT_ACTIVE, from);
+    do
+        status = copy_bytes(wal, copy, walk->data, walk->end, footer, err);
+    while (status == STATUS_NO_SPACE && spare_sacrifice(wal));
+    TRY(status);
+    TRY(env_rename(wal->env, copy, to, err));
+    path_parent(dir, to);
+    TRY(env_dir_sync(wal->env, dir, err));
+    return files_remove(wal->env, from, err);
+}
+
+static enum status seal_in_place(struct wal *wal, const struct walk *walk,
+                                 const struct buf *footer, struct error *err)
+{
+    char from[PATH_BYTES_MAX], to[PATH_BYTES_MAX], dir[PATH_BYTES_MAX];
+    struct env_file *file = NULL;
+    enum status status;
+    wal_segment_path(wal, walk->segment->identity.id, SEGMENT_ACTIVE, from);
+    wal_segment_path(wal, walk->segment->identity.id, SEGMENT_SEALED, to);
+    TRY(env_open(wal->env, from, ENV_READ | ENV_WRITE, &file, err));
+    TRY_OR_DONE(status, env_write(file, walk->end, footer->data, footer->length, err));
+    TRY_OR_DONE(status, env_truncate(file, walk->end + footer->length, err));
+    TRY_OR_DONE(status, env_sync(file, err));
+    TRY_OR_DONE(status, env_rename(wal->env, from, to, err));
+    path_parent(dir, to);
+    TRY_OR_DONE(status, env_dir_sync(wal->env, dir, err));
+    path_parent(dir, from);
+    status = env_dir_sync(wal->env, dir, err);
+done:
+    env_close(file);
+    return status;
+}
+
+static enum status seal_recovered(struct walk *walk, struct error *err)
+{
+    struct wal *wal = walk->wal;
+    struct segment *segment = walk->segment;
+    struct buf footer = {0};
+    struct env_stat stat;
+    char path[PATH_BYTES_MAX];
+    enum status status;
+    segment->is_cut = walk->is_cut;
+    segment->data_end = walk->end;
+    segment->sealed_wall_ns = env_wall_ns(wal->env);
+    footer_encode(wal, segment, walk->end, walk->last + 1, segment->sealed_wall_ns, &footer);
+    TRY_OR_DONE(status, buf_status(&footer, "log: footer", err));
+    bool is_proven = !walk->is_cut && walk->accepted <= walk->floor;
+    status = is_proven ? seal_in_place(wal, walk, &footer, err)
+                       : seal_copy(wal, walk, &footer, err);
+    if (status != STATUS_OK)
+        goto done;
+    wal_segment_path(wal, segment->identity.id, SEGMENT_SEALED, path);
+    TRY_OR_DONE(status, env_path_stat(wal->env, path, &stat, err));
+    segment->place = SEGMENT_SEALED;
+    segment->file_bytes = stat.bytes;
+    segment->allocated_bytes = stat.allocated_bytes;
+    wal->recovery.tails_cut += walk->is_cut;
+done:
+    buf_deinit(&footer);
+    return status;
+}
+
+/* ---- segments in order ---- */
+
+struct named {
+    uint64_t id;
+    enum segment_place place;
+};
+
+static enum status name_remove(struct wal *wal, const struct named *named, struct error *err)
+{
+    char path[PATH_BYTES_MAX];
+    if (wal->options.is_read_only)
+        return STATUS_OK;
+    wal_segment_path(wal, named->id, named->place, path);
+    return files_remove(wal->env, path, err);
+}
+
+static enum status keep(struct wal *wal, struct segment *segment, struct error *err)
+{
+    if (!index_segment_add(wal, segment))
+        return no_memory(err);
+    wal->recovery.segments++;
+    return STATUS_OK;
+}
+
+/* Sealed bytes: the footer, or all of it if that does not verify. */
+static enum status load_sealed(struct wal *wal, struct segment *segment, const char *path,
+                               bool is_last, bool has_header, uint64_t header_bytes,
+                               struct error *err)
+{
+    struct walk walk = {.wal = wal, .segment = segment, .is_salted = has_header};
+    enum status status = footer_read(wal, segment, path, err);
+    if (status == STATUS_OK) {
+        TRY(footer_replay(wal, segment, err));
+        TRY(footer_state_replay(wal, segment, path, err));
+        return STATUS_OK;
+    }
+    if (status != STATUS_CORRUPT || segment->run_count > 0)
+        return status;
+    snprintf(segment->problem, sizeof segment->problem, "%.110s", err->message);
+    segment->data_end = segment->file_bytes;
+    status = walk_file(&walk, path, has_header ? header_bytes : WAL_BLOCK, err);
+    /* The header of the next segment says where the groups stood; without one only the size does. */
+    if (status == STATUS_OK && is_last) {
+        walk.lost_bytes += walk.bytes > walk.end ? walk.bytes - walk.end : 0;
+        status = tail_bound(&walk, err);
+    }
+    walk_deinit(&walk);
+    return status;
+}
+
+static enum status load_active(struct wal *wal, struct segment *segment, const char *path,
+                               bool is_last, bool has_header, uint64_t header_bytes,
+                               bool *out_is_cut, bool *out_is_unused, struct error *err)
+{
+    struct walk walk = {
+        .wal = wal, .segment = segment, .may_cut = is_last, .is_salted = has_header};
+    enum status status =
+        walk_file(&walk, path, has_header ? header_bytes : WAL_BLOCK, err);
+    bool is_unused = status == STATUS_OK && !has_header && walk.unit_count == 0;
+    if (is_unused) {
+        /* Named, but its header was never synced: nothing was ever written to it. */
+        *out_is_unused = true;
+        walk_deinit(&walk);
+        return STATUS_OK;
+    }
+    if (status == STATUS_OK && walk.may_cut && !walk.has_footer)
+        status = tail_bound(&walk, err);
+    if (status == STATUS_OK && !wal->options.is_read_only)
+        status = seal_recovered(&walk, err);
+    *out_is_cut = walk.is_cut;
+    walk_deinit(&walk);
+    return status;
+}
+
+static enum status segment_load(struct wal *wal, const struct named *named, bool is_last,
+                                bool is_last_of_all, bool *out_is_cut, struct error *err)
+{
+    char path[PATH_BYTES_MAX];
+    struct env_stat stat;
+    uint64_t header_bytes = 0;
+    struct segment *segment = segment_create(named->id);
+    if (!segment)
+        return no_memory(err);
+    segment->identity.log_id = wal_log_id_of_segment(wal, named->id);
+    segment->place = named->place;
+    wal_segment_path(wal, named->id, named->place, path);
+    enum status status;
+    TRY_OR_DONE(status, env_path_stat(wal->env, path, &stat, err));
+    segment->file_bytes = stat.bytes;
+    segment->allocated_bytes = stat.allocated_bytes;
+    segment->data_end = stat.bytes;
+    status = header_load(wal, segment, path, &header_bytes, err);
+    bool has_header = status == STATUS_OK, is_unused = false;
+    if (!has_header && status != STATUS_CORRUPT)
+        goto done;
+    if (!has_header)
+        snprintf(segment->problem, sizeof segment->problem, "%.110s", err->message);
+    if (has_header && !log_id_equal(segment->identity.log_id,
+                                    wal_log_id_of_segment(wal, named->id))) {
+        status = error_set(err, STATUS_CORRUPT, "log: segment %llu belongs to another log",
+                           (unsigned long long)named->id);
+        goto done;
+    }
+    if (has_header)
+        TRY_OR_DONE(status, rows_replay(wal, segment, err));
+    if (named->place == SEGMENT_ACTIVE)
+        status = load_active(wal, segment, path, is_last, has_header, header_bytes, out_is_cut,
+                             &is_unused, err);
+    else
+        status = load_sealed(wal, segment, path, is_last_of_all, has_header, header_bytes, err);
+    if (status == STATUS_OK && is_unused) {
+        wal->recovery.segments_dropped++;
+        status = name_remove(wal, named, err);
+        goto done;
+    }
+    if (status == STATUS_OK)
+        status = keep(wal, segment, err);
+    if (status == STATUS_OK)
+        segment = NULL;
+done:
+    if (segment) {
+        /* Its runs may be in the groups already. */
+        struct segment *failed = segment;
+        if (index_segment_add(wal, failed))
+            index_segment_drop(wal, failed);
+    }
+    return status;
+}
+
+/* ---- directories ---- */
+
+struct names {
+    struct named *items;
+    size_t count, capacity;
+};
+
+static bool number_of(const char *name, const char *suffix, uint64_t *out_number)
+{
+    uint8_t bytes[8];
+    if (strlen(name) != 16 + strlen(suffix) || strcmp(name + 16, suffix) != 0 ||
+        !hex_decode(bytes, 8, name, 16))
+        return false;
+    uint64_t number = 0;
+    for (size_t i = 0; i < 8; i++)
+        number = number << 8 | bytes[i];
+    *out_number = number;
+    return true;
+}
+
+/* One name a segment: after an interrupted move the later place wins. */
+static enum status names_add(struct wal *wal, struct names *names, struct named named,
+                             struct error *err)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        if (names->items[i].id != named.id)
+            continue;
+        TRY(name_remove(wal, &names->items[i], err));
+        names->items[i].place = named.place; /* listed active, sealed, committed */
+        return STATUS_OK;
+    }
+    if (!grow((void **)&names->items, &names->capacity, names->count, sizeof *names->items))
+        return no_memory(err);
+    size_t at = names->count++;
+    for (; at > 0 && names->items[at - 1].id > named.id; at--)
+        names->items[at] = names->items[at - 1];
+    names->items[at] = named;
+    return STATUS_OK;
+}
+
+static enum status spare_found(struct wal *wal, const char *dir, const char *name,
+                               struct error *err)
+{
+    struct spare spare = {0};
+    char path[PATH_BYTES_MAX];
+    struct env_stat stat;
+    TRY(path_join(path, dir, name, err));
+    spare.is_written = number_of(name, ".spare", &spare.number);
+    TRY(env_path_stat(wal->env, path, &stat, err));
+    bool is_spare = spare.is_written || number_of(name, ".blank", &spare.number);
+    /* L17: an interrupted rename leaves a segment with a second name here. */
+    if (!is_spare || stat.link_count != 1 || stat.bytes < wal->options.segment_bytes / 2)
+        return wal->options.is_read_only ? STATUS_OK : files_remove(wal->env, path, err);
+    spare.bytes = stat.bytes;
+    spare.allocated_bytes = stat.allocated_bytes;
+    if (spare.number >= wal->spare_next)
+        wal->spare_next = spare.number + 1;
+    return spare_add(wal, &spare) ? STATUS_OK : no_memory(err);
+}
+
+static enum status folder_list(struct wal *wal, enum segment_place place, struct names *names,
+                               struct error *err)
+{
+    struct arena arena;
+    char dir[PATH_BYTES_MAX], path[PATH_BYTES_MAX], **found;
+    size_t count;
+    arena_init(&arena, 0);
+    wal_path(wal, dir, segment_folder(place), NULL, 0);
+    enum status status = files_list(wal->env, dir, &arena, &found, &count, err);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct named named = {.place = place};
+        if (number_of(found[i], ".seg", &named.id)) {
+            status = names_add(wal, names, named, err);
+        } else if (!wal->options.is_read_only) {
+            status = path_join(path, dir, found[i], err);
+            if (status == STATUS_OK)
+                status = files_remove(wal->env, path, err); /* an interrupted copy */
+        }
+    }
+    arena_deinit(&arena);
+    return status;
+}
+
+static enum status spares_list(struct wal *wal, struct error *err)
+{
+    struct arena arena;
+    char dir[PATH_BYTES_MAX], **found;
+    size_t count;
+    arena_init(&arena, 0);
+    wal_path(wal, dir, "spare", NULL, 0);
+    enum status status = files_list(wal->env, dir, &arena, &found, &count, err);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        status = spare_found(wal, dir, found[i], err);
+    arena_deinit(&arena);
+    return status;
+}
+
+/* Segments that the checkpoint counts as present and that are not: their entries show as holes. */
+static void missing_note(struct wal *wal, const struct names *names)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < wal->expected_count; i++) {
+        bool is_there = false;
+        for (size_t k = 0; k < names->count && !is_there; k++)
+            is_there = names->items[k].id == wal->expected[i];
+        if (!is_there)
+            wal->expected[kept++] = wal->expected[i];
+    }
+    wal->expected_count = kept;
+}
+
+static enum status segments_load(struct wal *wal, const struct names *names, struct error *err)
+{
+    bool is_cut = false;
+    for (size_t i = 0; i < names->count; i++) {
+        const struct named *named = &names->items[i];
+        if (named->id >= wal->segment_next)
+            wal->segment_next = named->id + 1;
+        if (is_cut) {
+            TRY(name_remove(wal, named, err)); /* L21 */
+            wal->recovery.segments_dropped++;
+            continue;
+        }
+        /* A sealed successor proves that this one was whole once: nothing of it may be cut. */
+        bool has_sealed_after = false;
+        for (size_t k = i + 1; k < names->count; k++)
+            has_sealed_after |= names->items[k].place != SEGMENT_ACTIVE;
+        wal->loading_id = named->id;
+        TRY(segment_load(wal, named, !has_sealed_after, i + 1 == names->count, &is_cut, err));
+    }
+    return STATUS_OK;
+}
+
+/* The checkpoint may know of more than the files that are left. */
+static enum status state_catch_up(struct wal *wal, struct error *err)
+{
+    wal->loading_id = UINT64_MAX;
+    for (uint32_t g = 0; g < wal->group_count; g++) {
+        struct group *group = &wal->groups[g];
+        TRY(group_jump(wal, g, group->state_seq + 1, group->state_chain,
+                       "known to the checkpoint alone", err));
+        group->seq = group->synced_seq;
+        group->chain = group->synced_chain;
+    }
+    return STATUS_OK;
+}
+
+static void voids_settle(struct wal *wal)
+{
+    for (size_t i = 0; i < wal->void_count; i++) {
+        damage_clear(wal, wal->voids[i].group, wal->voids[i].first, wal->voids[i].last);
+        wal->recovery.entries_voided += wal->voids[i].last - wal->voids[i].first + 1;
+    }
+    wal->recovery.damaged_ranges = wal->damage_count;
+}
+
+enum status wal_recover(struct wal *wal, struct error *err)
+{
+    struct names names = {0};
+    enum status status;
+    TRY_OR_DONE(status, spares_list(wal, err));
+    TRY_OR_DONE(status, folder_list(wal, SEGMENT_ACTIVE, &names, err));
+    TRY_OR_DONE(status, folder_list(wal, SEGMENT_SEALED, &names, err));
+    TRY_OR_DONE(status, folder_list(wal, SEGMENT_COMMITTED, &names, err));
+    missing_note(wal, &names);
+    TRY_OR_DONE(status, segments_load(wal, &names, err));
+    TRY_OR_DONE(status, state_catch_up(wal, err));
+    voids_settle(wal);
+    if (wal->segment_count > 0)
+        wal->writer.previous_id = wal->segments[wal->segment_count - 1]->identity.id;
+done:
+    mem_free(names.items);
+    return status == STATUS_OK ? status : error_prefix(err, "log: recovery of %.200s", wal->dir);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Retention: which sealed segments are done with (every DATA entry at or below its table's `through`),
+ * when they are swept, what is recycled, and how many spares stand ready. All but admission runs on
+ * the keeper's thread under the state long lock.
+ *
+ * A segment leaves in this order: acknowledged -> committed/ (rename, directory syncs) -> both kept
+ * checkpoints cover it -> no reader needs it -> floors raised in memory, so that no reader enters ->
+ * floors synced (L32) -> out of the index -> recycled (link count 1, L17) or unlinked.
+ */
+#include <stdio.h>
+
+#include "log/wal/wal_internal.h"
+
+bool segment_is_acked(const struct wal *wal, const struct segment *segment)
+{
+    for (size_t i = 0; i < segment->table_count; i++) {
+        const struct segment_table *row = &segment->tables[i];
+        if (row->entries == 0)
+            continue;
+        const struct table *table =
+            row->table_id <= wal->table_count ? wal->tables[row->table_id - 1] : NULL;
+        if (!table || !table->acks || table->acks[row->group].through.seq < row->last_seq)
+            return false;
+    }
+    return true;
+}
+
+/* ---- acknowledgements ---- */
+
+static enum status ack_check(struct wal *wal, uint32_t table_id, const struct wal_ack *acks,
+                             struct error *err)
+{
+    enum status status = STATUS_OK;
+    env_lock(wal->lock);
+    if (table_id == 0 || table_id > wal->table_count)
+        status = error_set(err, STATUS_INVALID, "log ack: unknown table %u", table_id);
+    for (uint32_t g = 0; g < wal->group_count && status == STATUS_OK; g++)
+        if (acks[g].through.seq > wal->groups[g].synced_seq)
+            status = error_set(err, STATUS_CONFLICT,
+                               "log ack: table %u group %u: %llu is above the log's end %llu",
+                               table_id, g, (unsigned long long)acks[g].through.seq,
+                               (unsigned long long)wal->groups[g].synced_seq);
+    env_unlock(wal->lock);
+    return status;
+}
+
+/* Nothing in it that is not known already. Lock held. */
+static bool ack_is_old(const struct wal *wal, uint32_t table_id, const struct wal_ack *acks)
+{
+    const struct wal_ack *known = wal->tables[table_id - 1]->acks;
+    for (uint32_t g = 0; g < wal->group_count; g++) {
+        if (!known || acks[g].through.seq > known[g].through.seq ||
+            acks[g].committed.seq > known[g].committed.seq)
+            return false;
+        bool is_rewritten = acks[g].committed.seq == known[g].committed.seq &&
+                            acks[g].committed.chain != known[g].committed.chain;
+        if (is_rewritten)
+            return false;
+    }
+    return true;
+}
+
+enum status wal_ack_table(struct wal *wal, uint32_t table_id, const struct wal_ack *acks,
+                          struct error *err)
+{
+    TRY(ack_check(wal, table_id, acks, err));
+    enum status status = STATUS_OK;
+    env_lock(wal->lock);
+    wal_state_acquire(wal);
+    bool is_old = ack_is_old(wal, table_id, acks);
+    bool is_dead = wal->is_dead;
+    env_unlock(wal->lock);
+    if (is_dead)
+        status = error_set(err, STATUS_CLOSED, "log ack: the log has failed");
+    else if (!is_old)
+        status = state_put_ack(wal, table_id, acks, err);
+    env_lock(wal->lock);
+    wal_state_release(wal);
+    wal_poke(wal);
+    env_unlock(wal->lock);
+    return status;
+}
+
+bool wal_ack_get(struct wal *wal, uint32_t table_id, uint32_t group, struct wal_ack *out_ack)
+{
+    bool is_there = false;
+    env_lock(wal->lock);
+    if (table_id > 0 && table_id <= wal->table_count && group < wal->group_count) {
+        const struct wal_ack *acks = wal->tables[table_id - 1]->acks;
+        is_there = acks != NULL;
+        if (is_there)
+            *out_ack = acks[group];
+    }
+    env_unlock(wal->lock);
+    return is_there;
+}
+
+/* ---- moving to committed/ ---- */
+
+static enum status rename_synced(struct wal *wal, const char *from, const char *to,
+                                 struct error *err)
+{
+    char from_dir[PATH_BYTES_MAX], to_dir[PATH_BYTES_MAX];
+    path_parent(from_dir, from);
+    path_parent(to_dir, to);
+    TRY(env_rename(wal->env, from, to, err));
+    TRY(env_dir_sync(wal->env, to_dir, err));
+    return env_dir_sync(wal->env, from_dir, err);
+}
+
+static struct segment *next_acked(struct wal *wal)
+{
+    struct segment *found = NULL;
+    env_lock(wal->lock);
+    for (size_t i = 0; i < wal->segment_count && !found; i++)
+        if (wal->segments[i]->place == SEGMENT_SEALED &&
+            segment_is_acked(wal, wal->segments[i]))
+            found = wal->segments[i];
+    env_unlock(wal->lock);
+    return found;
+}
+
+static enum status commit_acked(struct wal *wal, struct error *err)
+{
+    struct segment *segment;
+    while ((segment = next_acked(wal))) {
+        char from[PATH_BYTES_MAX], to[PATH_BYTES_MAX];
+        wal_segment_path(wal, segment->identity.id, SEGMENT_SEALED, from);
+        wal_segment_path(wal, segment->identity.id, SEGMENT_COMMITTED, to);
+        TRY(rename_synced(wal, from, to, err));
+        env_lock(wal->lock);
+        segment->place = SEGMENT_COMMITTED;
+        env_unlock(wal->lock);
+    }
+    return STATUS_OK;
+}
+
+/* ---- sweeping ---- */
+
+static bool is_under_pressure(const struct wal *wal)
+{
+    return !writer_may_grow(wal, 0);
+}
+
+/* The oldest committed segment whose time has come. Lock held. */
+static struct segment *next_swept(struct wal *wal)
+{
+    uint64_t committed = 0;
+    int64_t now = env_wall_ns(wal->env);
+    for (size_t i = 0; i < wal->segment_count; i++)
+        if (wal->segments[i]->place == SEGMENT_COMMITTED)
+            committed += wal->segments[i]->allocated_bytes;
+    bool is_over =
+        committed > wal->options.budget_bytes / 100 * wal->options.keep_committed_percent;
+    bool is_pressed = is_under_pressure(wal);
+    for (size_t i = 0; i < wal->segment_count; i++) {
+        struct segment *segment = wal->segments[i];
+        if (segment->place != SEGMENT_COMMITTED || segment->pins > 0 ||
+            scans_need(wal, segment))
+            continue;
+        int64_t age_ns = now - segment->sealed_wall_ns;
+        if (is_over || is_pressed || age_ns / 1000000 >= (int64_t)wal->options.keep_committed_ms)
+            return segment;
+    }
+    return NULL;
+}
+
+static void floors_raise(struct wal *wal, const struct segment *segment)
+{
+    for (size_t i = 0; i < segment->run_count; i++) {
+        const struct run *run = segment->runs[i];
+        if (run->count)
+            CHECK(floor_raise(wal, 0, run->group, run->first_seq + run->count - 1));
+    }
+    for (size_t i = 0; i < segment->table_count; i++) {
+        const struct segment_table *table = &segment->tables[i];
+        if (!floor_raise(wal, table->table_id, table->group, table->last_seq))
+            continue; /* out of memory: the scan finds the hole in the index instead */
+    }
+}
+
+void spare_path(const struct wal *wal, const struct spare *spare, char out[PATH_BYTES_MAX])
+{
+    wal_path(wal, out, "spare", spare->is_written ? "%016llx.spare" : "%016llx.blank",
+             spare->number);
+}
+
+bool spare_add(struct wal *wal, const struct spare *spare)
+{
+    if (!grow((void **)&wal->spares, &wal->spare_capacity, wal->spare_count, sizeof *wal->spares))
+        return false;
+    wal->spares[wal->spare_count++] = *spare;
+    wal->allocated_bytes += spare->allocated_bytes;
+    return true;
+}
+
+/* Spares wanted: two for control, one more for data once the active segment is half full. */
+static size_t spares_wanted(const struct wal *wal)
+{
+    bool is_half = wal->room_left < wal->options.segment_bytes / 2;
+    return (size_t)WAL_CONTROL_SPARES + (is_half && writer_may_grow(wal, 0) ? 1u : 0u);
+}
+
+static enum status recycle(struct wal *wal, const char *path, const struct env_stat *stat,
+                           struct error *err)
+{
+    char to[PATH_BYTES_MAX];
+    struct env_file *file = NULL;
+    struct env_stat now = *stat;
+    env_lock(wal->lock);
+    struct spare spare = {.number = wal->spare_next++, .is_written = true};
+    env_unlock(wal->lock);
+    spare_path(wal, &spare, to);
+    TRY(rename_synced(wal, path, to, err));
+    /* Sealing cut the file behind its footer; what is missing is reserved again. */
+    struct error ignored;
+    if (env_open(wal->env, to, ENV_READ | ENV_WRITE, &file, &ignored) == STATUS_OK) {
+        if (now.bytes < wal->options.segment_bytes &&
+            env_allocate(file, wal->options.segment_bytes, &ignored) != STATUS_OK)
+            now = *stat; /* a shorter spare is a spare */
+        if (env_file_stat(file, &now, &ignored) != STATUS_OK)
+            now = *stat;
+    }
+    env_close(file);
+    spare.bytes = now.bytes;
+    spare.allocated_bytes = now.allocated_bytes;
+    env_lock(wal->lock);
+    bool is_added = spare_add(wal, &spare);
+    env_unlock(wal->lock);
+    return is_added ? STATUS_OK : files_remove(wal->env, to, err);
+}
+
+static enum status sweep_one(struct wal *wal, struct segment *segment, struct error *err)
+{
+    char path[PATH_BYTES_MAX];
+    struct env_stat stat;
+    uint64_t id = segment->identity.id;
+    wal_segment_path(wal, id, SEGMENT_COMMITTED, path);
+    TRY(state_put_reclaim(wal, segment, err));
+    TRY(env_path_stat(wal->env, path, &stat, err));
+    env_lock(wal->lock);
+    bool is_wanted = wal->spare_count < spares_wanted(wal);
+    index_segment_drop(wal, segment);
+    env_unlock(wal->lock);
+    if (is_wanted && stat.link_count == 1 &&
+        stat.bytes / 3 >= wal->options.segment_bytes / 4)
+        return recycle(wal, path, &stat, err);
+    return files_remove(wal->env, path, err);
+}
+
+static enum status sweep(struct wal *wal, struct error *err)
+{
+    for (;;) {
+        env_lock(wal->lock);
+        struct segment *segment = next_swept(wal);
+        env_unlock(wal->lock);
+        if (!segment)
+            return STATUS_OK;
+        /* Two checkpoints, so that the loss of either file loses no state. */
+        while (segment->identity.id > wal->covers_before)
+            TRY(state_checkpoint(wal, err));
+        env_lock(wal->lock);
+        bool is_free = segment->pins == 0 && !scans_need(wal, segment);
+        if (is_free)
+            floors_raise(wal, segment); /* the decision: no reader enters from here on */
+        env_unlock(wal->lock);
+        if (is_free)
+            TRY(sweep_one(wal, segment, err));
+    }
+}
+
+/* ---- spares ---- */
+
+bool spare_sacrifice(struct wal *wal)
+{
+    struct spare spare = {0};
+    char path[PATH_BYTES_MAX];
+    struct error ignored;
+    env_lock(wal->lock);
+    bool is_there = wal->spare_count > 0;
+    if (is_there) {
+        spare = wal->spares[--wal->spare_count];
+        wal->allocated_bytes -= spare.allocated_bytes;
+    }
+    env_unlock(wal->lock);
+    if (!is_there)
+        return false;
+    spare_path(wal, &spare, path);
+    return env_remove(wal->env, path, &ignored) == STATUS_OK;
+}
+
+static enum status spare_build(struct wal *wal, struct error *err)
+{
+    char path[PATH_BYTES_MAX], dir[PATH_BYTES_MAX];
+    struct env_file *file = NULL;
+    struct env_stat stat;
+    enum status status;
+    env_lock(wal->lock);
+    struct spare spare = {.number = wal->spare_next++};
+    env_unlock(wal->lock);
+    spare_path(wal, &spare, path);
+    wal_path(wal, dir, "spare", NULL, 0);
+    TRY(env_open(wal->env, path, ENV_READ | ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &file, err));
+    status = env_allocate(file, wal->options.segment_bytes, err);
+    if (status == STATUS_OK)
+        status = env_file_stat(file, &stat, err);
+    env_close(file);
+    if (status == STATUS_OK)
+        status = env_dir_sync(wal->env, dir, err);
+    bool is_added = false;
+    if (status == STATUS_OK) {
+        spare.bytes = stat.bytes;
+        spare.allocated_bytes = stat.allocated_bytes;
+        env_lock(wal->lock);
+        is_added = spare_add(wal, &spare);
+        env_unlock(wal->lock);
+    }
+    if (is_added)
+        return STATUS_OK;
+    struct error ignored;
+    enum status removed = env_remove(wal->env, path, &ignored);
+    UNUSED(removed); /* one more try at the next start, which counts what lies there */
+    return status == STATUS_OK ? error_set(err, STATUS_NO_MEMORY, "log: spares") : status;
+}
+
+static enum status spares_fill(struct wal *wal, struct error *err)
+{
+    for (;;) {
+        env_lock(wal->lock);
+        bool is_short = wal->spare_count < spares_wanted(wal);
+        bool has_room = !wal->volume_is_full &&
+                        wal->allocated_bytes + wal->options.segment_bytes <=
+                            wal->options.budget_bytes;
+        env_unlock(wal->lock);
+        if (!is_short || !has_room)
+            return STATUS_OK;
+        TRY(spare_build(wal, err));
+    }
+}
+
+/* ---- a round ---- */
+
+static void volume_look(struct wal *wal)
+{
+    struct env_volume volume;
+    struct error ignored;
+    if (env_volume_stat(wal->env, wal->dir, &volume, &ignored) != STATUS_OK)
+        return;
+    bool is_full = volume.bytes_free <
+                   volume.bytes_total / 100 * wal->options.volume_free_percent_min;
+    env_lock(wal->lock);
+    wal->volume_is_full = is_full;
+    env_unlock(wal->lock);
+}
+
+static bool is_checkpoint_due(struct wal *wal)
+{
+    enum { SEGMENTS_BETWEEN = 8 };
+    size_t behind = 0;
+    env_lock(wal->lock);
+    for (size_t i = 0; i < wal->segment_count; i++)
+        behind += wal->segments[i]->place != SEGMENT_ACTIVE &&
+                  wal->segments[i]->identity.id > wal->covers;
+    env_unlock(wal->lock);
+    return behind >= SEGMENTS_BETWEEN || state_wants_checkpoint(wal);
+}
+
+void keeper_round(struct wal *wal)
+{
+    struct error err;
+    volume_look(wal);
+    env_lock(wal->lock);
+    wal_state_acquire(wal);
+    bool is_dead = wal->is_dead;
+    env_unlock(wal->lock);
+    enum status status = is_dead ? STATUS_CLOSED : commit_acked(wal, &err);
+    if (status == STATUS_OK && is_checkpoint_due(wal))
+        status = state_checkpoint(wal, &err);
+    if (status == STATUS_OK)
+        status = sweep(wal, &err);
+    if (status == STATUS_OK || status == STATUS_NO_SPACE)
+        status = spares_fill(wal, &err);
+    /* A directory or checkpoint that cannot be written is unknown from here on; a full volume is
+     * waited out. */
+    if (status == STATUS_IO)
+        wal_die(wal, &err);
+    env_lock(wal->lock);
+    wal_state_release(wal);
+    env_unlock(wal->lock);
+}

@@ -1,0 +1,750 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * state/: what must outlive reclaimed segments (L15) — identities, positions, tables, acknowledgements,
+ * reclaim floors, voided ranges, producers. A checkpoint file is one base record, replaced as a whole
+ * ("N.state.new", synced, renamed, directory synced), and small records appended and synced one by one.
+ * The two newest checkpoints are kept, and a segment is reclaimed only once both hold its state, so
+ * that one damaged file loses nothing. Layout: docs/format/checkpoint.md.
+ *
+ * Invariant: memory changes after the bytes are synced, never before. Runs under the state long lock.
+ */
+#include <stdlib.h>
+
+#include "log/wal/wal_internal.h"
+
+enum {
+    STATE_MAGIC = 0x54534c53, /* "SLST" */
+    STATE_VERSION = 0,
+    STATE_HEADER_BYTES = 64,
+    STATE_CRC_AT = 60,
+    STATE_SLACK = 64 << 10, /* blocks reserved behind the last record */
+    DELTA_ACK = 1,
+    DELTA_RECLAIM = 2,
+    DELTA_TABLE = 3,
+    DELTAS_LEAST_BYTES = 1 << 20, /* of deltas before a new base is worth it */
+};
+
+static const uint64_t state_bytes_max = (uint64_t)4 << 30;
+
+enum record_kind { STATE_BASE = 1, STATE_DELTA = 2 };
+
+static void state_path(const struct wal *wal, uint64_t number, char out[PATH_BYTES_MAX])
+{
+    wal_path(wal, out, "state", "%016llx.state", number);
+}
+
+static void begin_record(struct buf *out)
+{
+    uint8_t *header = buf_extend(out, STATE_HEADER_BYTES);
+    if (header)
+        memset(header, 0, STATE_HEADER_BYTES);
+}
+
+/* Fills the header in front of the body that was appended, and pads to a block. */
+static void end_record(struct buf *out, uint64_t number, uint64_t index, enum record_kind kind)
+{
+    if (out->failed)
+        return;
+    size_t body = out->length - STATE_HEADER_BYTES;
+    uint8_t *header = out->data;
+    put_le32(header, STATE_MAGIC);
+    put_le32(header + 4, STATE_VERSION);
+    put_le64(header + 8, number);
+    put_le64(header + 16, index);
+    put_le64(header + 24, body);
+    put_le32(header + 32, kind);
+    put_le32(header + 36, crc32c(0, header + STATE_HEADER_BYTES, body));
+    put_le32(header + STATE_CRC_AT, crc32c(0, header, STATE_CRC_AT));
+    buf_pad(out, WAL_BLOCK);
+}
+
+/* ---- base: encoding ---- */
+
+static void put_tables(const struct wal *wal, struct buf *out)
+{
+    buf_put_le32(out, (uint32_t)wal->table_count);
+    for (size_t i = 0; i < wal->table_count; i++) {
+        const struct table *table = wal->tables[i];
+        buf_put_le16(out, (uint16_t)strlen(table->name));
+        buf_put_text(out, table->name);
+        buf_put_byte(out, table->acks != NULL);
+        for (uint32_t g = 0; table->acks && g < wal->group_count; g++) {
+            buf_put_le64(out, table->acks[g].committed.seq);
+            buf_put_le64(out, table->acks[g].committed.chain);
+            buf_put_le64(out, table->acks[g].through.seq);
+            buf_put_le64(out, table->acks[g].through.chain);
+        }
+    }
+}
+
+static void put_segments(const struct wal *wal, struct buf *out)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < wal->segment_count; i++)
+        count += wal->segments[i]->place != SEGMENT_ACTIVE;
+    buf_put_le32(out, count);
+    for (size_t i = 0; i < wal->segment_count; i++)
+        if (wal->segments[i]->place != SEGMENT_ACTIVE)
+            buf_put_le64(out, wal->segments[i]->identity.id);
+}
+
+static uint64_t covered_now(const struct wal *wal)
+{
+    uint64_t covers = 0;
+    for (size_t i = 0; i < wal->segment_count; i++)
+        if (wal->segments[i]->place != SEGMENT_ACTIVE)
+            covers = wal->segments[i]->identity.id;
+    return covers > wal->covers ? covers : wal->covers;
+}
+
+static void put_base(const struct wal *wal, struct buf *out)
+{
+    buf_put_le32(out, wal->group_count);
+    buf_put_le32(out, (uint32_t)wal->identity_count);
+    buf_put_le64(out, wal->incarnation);
+    buf_put_le64(out, wal->term);
+    buf_put_le64(out, covered_now(wal));
+    buf_put_le64(out, wal->segment_next);
+    for (size_t i = 0; i < wal->identity_count; i++) {
+        buf_put(out, wal->identities[i].log_id.bytes, 16);
+        buf_put_le64(out, wal->identities[i].first_segment);
+    }
+    for (uint32_t g = 0; g < wal->group_count; g++) {
+        buf_put_le64(out, wal->groups[g].synced_seq);
+        buf_put_le64(out, wal->groups[g].synced_chain);
+        buf_put_le64(out, wal->groups[g].reclaimed_seq);
+    }
+    put_tables(wal, out);
+    buf_put_le32(out, (uint32_t)wal->floor_count);
+    for (size_t i = 0; i < wal->floor_count; i++) {
+        buf_put_le32(out, wal->floors[i].table_id);
+        buf_put_le32(out, wal->floors[i].group);
+        buf_put_le64(out, wal->floors[i].seq);
+    }
+    put_segments(wal, out);
+    buf_put_le32(out, (uint32_t)wal->void_count);
+    for (size_t i = 0; i < wal->void_count; i++) {
+        buf_put_le32(out, wal->voids[i].group);
+        buf_put_le64(out, wal->voids[i].first);
+        buf_put_le64(out, wal->voids[i].last);
+        buf_put_le64(out, wal->voids[i].chain);
+        buf_put_le64(out, wal->voids[i].term);
+    }
+    producers_encode(&wal->producers, out);
+}
+
+/* ---- base: decoding ---- */
+
+static enum status corrupt(struct error *err, const char *what)
+{
+    return error_set(err, STATUS_CORRUPT, "checkpoint: %s", what);
+}
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, STATUS_NO_MEMORY, "checkpoint: out of memory");
+}
+
+static enum status get_identity(struct wal *wal, struct cursor *cursor, uint32_t count,
+                                struct error *err)
+{
+    if (count == 0 || count > cursor_left(cursor) / 24)
+        return corrupt(err, "identities");
+    wal->identities = mem_alloc_zero(count, sizeof *wal->identities);
+    if (!wal->identities)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *id = cursor_take(cursor, 16);
+        memcpy(wal->identities[i].log_id.bytes, id, 16);
+        wal->identities[i].first_segment = cursor_get_le64(cursor);
+    }
+    wal->identity_count = count;
+    return STATUS_OK;
+}
+
+static enum status get_groups(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    if (wal->group_count == 0 || wal->group_count > cursor_left(cursor) / 24)
+        return corrupt(err, "groups");
+    wal->groups = mem_alloc_zero(wal->group_count, sizeof *wal->groups);
+    if (!wal->groups)
+        return no_memory(err);
+    for (uint32_t g = 0; g < wal->group_count; g++) {
+        wal->groups[g].state_seq = cursor_get_le64(cursor);
+        wal->groups[g].state_chain = cursor_get_le64(cursor);
+        wal->groups[g].reclaimed_seq = cursor_get_le64(cursor);
+    }
+    return STATUS_OK;
+}
+
+static void get_ack(struct cursor *cursor, struct wal_ack *out)
+{
+    out->committed.seq = cursor_get_le64(cursor);
+    out->committed.chain = cursor_get_le64(cursor);
+    out->through.seq = cursor_get_le64(cursor);
+    out->through.chain = cursor_get_le64(cursor);
+}
+
+static enum status get_tables(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    uint32_t count = cursor_get_le32(cursor);
+    for (uint32_t i = 0; i < count; i++) {
+        uint16_t length = cursor_get_le16(cursor);
+        const uint8_t *name = cursor_take(cursor, length);
+        bool has_acks = cursor_get_byte(cursor);
+        if (!name || length > WAL_TABLE_NAME_MAX)
+            return corrupt(err, "table");
+        struct table *table = mem_alloc_zero(1, sizeof *table);
+        char *copy = mem_alloc(length + 1u);
+        struct wal_ack *acks =
+            has_acks ? mem_alloc_zero(wal->group_count, sizeof *acks) : NULL;
+        if (!table || !copy || (has_acks && !acks)) {
+            mem_free(table);
+            mem_free(copy);
+            mem_free(acks);
+            return no_memory(err);
+        }
+        memcpy(copy, name, length);
+        copy[length] = '\0';
+        *table = (struct table){.name = copy, .acks = acks};
+        for (uint32_t g = 0; acks && g < wal->group_count; g++)
+            get_ack(cursor, &acks[g]);
+        if (!table_add(wal, table))
+            return no_memory(err);
+    }
+    return STATUS_OK;
+}
+
+static enum status get_floors(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    uint32_t count = cursor_get_le32(cursor);
+    for (uint32_t i = 0; i < count && !cursor->failed; i++) {
+        uint32_t table_id = cursor_get_le32(cursor), group = cursor_get_le32(cursor);
+        uint64_t seq = cursor_get_le64(cursor);
+        if (group >= wal->group_count)
+            return corrupt(err, "floor");
+        if (!floor_raise(wal, table_id, group, seq))
+            return no_memory(err);
+    }
+    return STATUS_OK;
+}
+
+static enum status get_segments(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    uint32_t count = cursor_get_le32(cursor);
+    if (count > cursor_left(cursor) / 8)
+        return corrupt(err, "segments");
+    wal->expected = mem_alloc_zero(count, sizeof *wal->expected);
+    if (!wal->expected)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        wal->expected[i] = cursor_get_le64(cursor);
+    wal->expected_count = count;
+    return STATUS_OK;
+}
+
+static enum status get_voids(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    uint32_t count = cursor_get_le32(cursor);
+    for (uint32_t i = 0; i < count && !cursor->failed; i++) {
+        struct void_range range = {.group = cursor_get_le32(cursor)};
+        range.first = cursor_get_le64(cursor);
+        range.last = cursor_get_le64(cursor);
+        range.chain = cursor_get_le64(cursor);
+        range.term = cursor_get_le64(cursor);
+        if (range.group >= wal->group_count)
+            return corrupt(err, "void");
+        if (!void_add(wal, &range))
+            return no_memory(err);
+    }
+    return STATUS_OK;
+}
+
+static enum status get_base(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    wal->group_count = cursor_get_le32(cursor);
+    uint32_t identities = cursor_get_le32(cursor);
+    wal->incarnation = cursor_get_le64(cursor);
+    wal->term = cursor_get_le64(cursor);
+    wal->covers = cursor_get_le64(cursor);
+    wal->segment_next = cursor_get_le64(cursor);
+    TRY(get_identity(wal, cursor, identities, err));
+    TRY(get_groups(wal, cursor, err));
+    TRY(get_tables(wal, cursor, err));
+    TRY(get_floors(wal, cursor, err));
+    TRY(get_segments(wal, cursor, err));
+    TRY(get_voids(wal, cursor, err));
+    TRY(producers_decode(&wal->producers, cursor, err));
+    if (cursor->failed || cursor_left(cursor) != 0)
+        return corrupt(err, "length");
+    return STATUS_OK;
+}
+
+/* ---- deltas ---- */
+
+static void forget_expected(struct wal *wal, uint64_t id)
+{
+    for (size_t i = 0; i < wal->expected_count; i++) {
+        if (wal->expected[i] != id)
+            continue;
+        memmove(&wal->expected[i], &wal->expected[i + 1],
+                (wal->expected_count - i - 1) * sizeof *wal->expected);
+        wal->expected_count--;
+        return;
+    }
+}
+
+/* Acks are monotone in `through`; a later record holds the newer truth. */
+static enum status apply_ack(struct wal *wal, uint32_t table_id, const struct wal_ack *acks,
+                             struct error *err)
+{
+    struct table *table = wal->tables[table_id - 1];
+    if (!table->acks)
+        table->acks = mem_alloc_zero(wal->group_count, sizeof *acks);
+    if (!table->acks)
+        return no_memory(err);
+    for (uint32_t g = 0; g < wal->group_count; g++) {
+        if (acks[g].committed.seq >= table->acks[g].committed.seq)
+            table->acks[g].committed = acks[g].committed;
+        if (acks[g].through.seq >= table->acks[g].through.seq)
+            table->acks[g].through = acks[g].through;
+    }
+    return STATUS_OK;
+}
+
+static enum status get_delta_ack(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    uint32_t table_id = cursor_get_le32(cursor);
+    if (table_id == 0 || cursor_left(cursor) != (size_t)wal->group_count * 32)
+        return corrupt(err, "ack");
+    if (table_id > WAL_TABLES_MAX)
+        return corrupt(err, "ack");
+    /* Should its name be damaged here, the TABLE entry brings it. */
+    if (!table_put(wal, table_id, (struct span){0}))
+        return no_memory(err);
+    struct wal_ack *acks = mem_alloc_zero(wal->group_count, sizeof *acks);
+    if (!acks)
+        return no_memory(err);
+    for (uint32_t g = 0; g < wal->group_count; g++)
+        get_ack(cursor, &acks[g]);
+    enum status status = apply_ack(wal, table_id, acks, err);
+    mem_free(acks);
+    return status;
+}
+
+static enum status get_delta_table(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    uint32_t table_id = cursor_get_le32(cursor);
+    size_t length = cursor_left(cursor);
+    const uint8_t *name = cursor_take(cursor, length);
+    if (table_id == 0 || table_id > WAL_TABLES_MAX || length > WAL_TABLE_NAME_MAX)
+        return corrupt(err, "table");
+    return table_put(wal, table_id, span_of(name, length)) ? STATUS_OK : no_memory(err);
+}
+
+static enum status get_delta(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    uint32_t kind = cursor_get_le32(cursor);
+    if (kind == DELTA_ACK)
+        return get_delta_ack(wal, cursor, err);
+    if (kind == DELTA_TABLE)
+        return get_delta_table(wal, cursor, err);
+    if (kind != DELTA_RECLAIM)
+        return corrupt(err, "unknown record");
+    forget_expected(wal, cursor_get_le64(cursor));
+    return get_floors(wal, cursor, err);
+}
+
+/* ---- loading ---- */
+
+/* The record at `offset`; false if none verifies there. */
+static bool record_at(struct span file, uint64_t offset, uint64_t number, uint64_t *out_index,
+                      enum record_kind *out_kind, struct span *out_body)
+{
+    if (offset + STATE_HEADER_BYTES > file.length)
+        return false;
+    const uint8_t *header = file.data + offset;
+    uint64_t body = get_le64(header + 24);
+    if (get_le32(header) != STATE_MAGIC || get_le32(header + 4) != STATE_VERSION ||
+        get_le64(header + 8) != number ||
+        get_le32(header + STATE_CRC_AT) != crc32c(0, header, STATE_CRC_AT) ||
+        body > file.length - offset - STATE_HEADER_BYTES ||
+        get_le32(header + 36) != crc32c(0, header + STATE_HEADER_BYTES, (size_t)body))
+        return false;
+    *out_index = get_le64(header + 16);
+    *out_kind = get_le32(header + 32);
+    *out_body = span_of(header + STATE_HEADER_BYTES, (size_t)body);
+    return true;
+}
+
+/* Applies every delta that verifies. A damaged one is passed over: each holds whole values, and only
+ * the last, unsynced one can be torn. */
+static enum status load_deltas(struct wal *wal, struct span file, uint64_t number,
+                               struct error *err)
+{
+    uint64_t offset = 0, index, least = 1;
+    enum record_kind kind;
+    struct span body;
+    while (offset < file.length) {
+        if (!record_at(file, offset, number, &index, &kind, &body)) {
+            offset += WAL_BLOCK;
+            continue;
+        }
+        if (kind == STATE_DELTA && index >= least) {
+            struct cursor cursor = cursor_of(body.data, body.length);
+            TRY(get_delta(wal, &cursor, err));
+            least = index + 1;
+        }
+        offset += align_up(STATE_HEADER_BYTES + body.length, WAL_BLOCK);
+    }
+    return STATUS_OK;
+}
+
+static enum status read_state(struct wal *wal, uint64_t number, struct buf *out,
+                              struct error *err)
+{
+    char path[PATH_BYTES_MAX];
+    state_path(wal, number, path);
+    return files_read(wal->env, path, state_bytes_max, out, err);
+}
+
+static bool has_base(const struct buf *file, uint64_t number, struct span *out_body)
+{
+    uint64_t index;
+    enum record_kind kind;
+    return record_at(span_of(file->data, file->length), 0, number, &index, &kind, out_body) &&
+           kind == STATE_BASE;
+}
+
+static enum status load_newest(struct wal *wal, const uint64_t *numbers, size_t count,
+                               struct error *err)
+{
+    struct buf newest = {0}, older = {0};
+    struct span body;
+    enum status status;
+    uint64_t number = numbers[count - 1];
+    TRY_OR_DONE(status, read_state(wal, number, &newest, err));
+    if (has_base(&newest, number, &body)) {
+        struct cursor cursor = cursor_of(body.data, body.length);
+        TRY_OR_DONE(status, get_base(wal, &cursor, err));
+    } else {
+        if (count < 2) {
+            status = error_set(err, STATUS_CORRUPT,
+                               "checkpoint %llu is damaged and there is no older one",
+                               (unsigned long long)number);
+            goto done;
+        }
+        uint64_t before = numbers[count - 2];
+        TRY_OR_DONE(status, read_state(wal, before, &older, err));
+        if (!has_base(&older, before, &body)) {
+            status = error_set(err, STATUS_CORRUPT, "checkpoints %llu and %llu are damaged",
+                               (unsigned long long)before, (unsigned long long)number);
+            goto done;
+        }
+        struct cursor cursor = cursor_of(body.data, body.length);
+        TRY_OR_DONE(status, get_base(wal, &cursor, err));
+        TRY_OR_DONE(status, load_deltas(wal, span_of(older.data, older.length), before, err));
+    }
+    status = load_deltas(wal, span_of(newest.data, newest.length), number, err);
+done:
+    buf_deinit(&newest);
+    buf_deinit(&older);
+    return status;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static enum status list_numbers(struct wal *wal, struct arena *arena, uint64_t **out_numbers,
+                                size_t *out_count, struct error *err)
+{
+    char dir[PATH_BYTES_MAX], path[PATH_BYTES_MAX], **names;
+    size_t count, used = 0;
+    wal_path(wal, dir, "state", NULL, 0);
+    TRY(files_list(wal->env, dir, arena, &names, &count, err));
+    uint64_t *numbers = arena_alloc_zero(arena, count + 1, sizeof *numbers);
+    if (!numbers)
+        return no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t bytes[8];
+        if (strlen(names[i]) == 22 && strcmp(names[i] + 16, ".state") == 0 &&
+            hex_decode(bytes, 8, names[i], 16)) {
+            for (size_t k = 0; k < 8; k++)
+                numbers[used] = numbers[used] << 8 | bytes[k];
+            used++;
+        } else if (!wal->options.is_read_only) {
+            /* An unfinished checkpoint. */
+            TRY(path_join(path, dir, names[i], err));
+            TRY(env_remove(wal->env, path, err));
+        }
+    }
+    qsort(numbers, used, sizeof *numbers, compare_u64);
+    *out_numbers = numbers;
+    *out_count = used;
+    return STATUS_OK;
+}
+
+enum status state_load(struct wal *wal, bool *out_is_new, struct error *err)
+{
+    struct arena arena;
+    uint64_t *numbers = NULL;
+    size_t count = 0;
+    enum status status;
+    char path[PATH_BYTES_MAX];
+    arena_init(&arena, 0);
+    TRY_OR_DONE(status, list_numbers(wal, &arena, &numbers, &count, err));
+    *out_is_new = count == 0;
+    if (count > 0) {
+        TRY_OR_DONE(status, load_newest(wal, numbers, count, err));
+        wal->state_number = numbers[count - 1];
+    }
+    for (size_t i = 0; i < count; i++) {
+        state_path(wal, numbers[i], path);
+        wal->state_allocated += wal_allocated(wal->env, path);
+    }
+    wal->allocated_bytes += wal->state_allocated;
+done:
+    arena_deinit(&arena);
+    return status;
+}
+
+/* ---- writing ---- */
+
+/* All files of state/ have `now` bytes together. */
+static void account(struct wal *wal, uint64_t now)
+{
+    env_lock(wal->lock);
+    wal->allocated_bytes += now - wal->state_allocated;
+    wal->state_allocated = now;
+    env_unlock(wal->lock);
+}
+
+/* The current one has. */
+static void account_current(struct wal *wal)
+{
+    struct env_stat stat;
+    struct error ignored;
+    if (env_file_stat(wal->state_file, &stat, &ignored) != STATUS_OK)
+        return;
+    account(wal, wal->state_allocated + stat.allocated_bytes - wal->state_file_allocated);
+    wal->state_file_allocated = stat.allocated_bytes;
+}
+
+/* Writes the base to a file of its own. On NO_SPACE nothing is left of it. */
+static enum status write_base(struct wal *wal, const struct buf *base, uint64_t number,
+                              struct env_file **out_file, struct error *err)
+{
+    char path[PATH_BYTES_MAX], final_path[PATH_BYTES_MAX], dir[PATH_BYTES_MAX];
+    struct env_file *file = NULL;
+    enum status status;
+    wal_path(wal, path, "state", "%016llx.state.new", number);
+    state_path(wal, number, final_path);
+    wal_path(wal, dir, "state", NULL, 0);
+    TRY(env_open(wal->env, path, ENV_READ | ENV_WRITE | ENV_CREATE | ENV_TRUNCATE, &file, err));
+    TRY_OR_DONE(status, env_allocate(file, base->length + STATE_SLACK, err));
+    TRY_OR_DONE(status, env_write(file, 0, base->data, base->length, err));
+    TRY_OR_DONE(status, env_sync(file, err));
+    TRY_OR_DONE(status, env_rename(wal->env, path, final_path, err));
+    status = env_dir_sync(wal->env, dir, err);
+    if (status == STATUS_OK) {
+        *out_file = file;
+        return STATUS_OK;
+    }
+    /* Which of the two checkpoints a start would find is unknown: the caller ends the process. */
+    err->status = status = STATUS_IO;
+done:
+    env_close(file);
+    if (status == STATUS_NO_SPACE) {
+        struct error ignored;
+        if (env_remove(wal->env, path, &ignored) != STATUS_OK)
+            return status; /* found and removed by the next start */
+    }
+    return status;
+}
+
+static enum status encode_base(struct wal *wal, uint64_t number, struct buf *out,
+                               struct error *err)
+{
+    size_t room = 64 << 10;
+    for (;;) {
+        buf_clear(out);
+        if (!buf_reserve(out, room))
+            return no_memory(err);
+        /* Appends beyond what was reserved would allocate under the lock: measure and come back. */
+        begin_record(out);
+        env_lock(wal->lock);
+        put_base(wal, out);
+        env_unlock(wal->lock);
+        if (out->failed)
+            return no_memory(err);
+        if (out->length <= room)
+            break;
+        room = out->length + out->length / 8;
+    }
+    end_record(out, number, 0, STATE_BASE);
+    return buf_status(out, "checkpoint", err);
+}
+
+/* Removes all but the two newest. What cannot be removed now is counted and goes with the next. */
+static void retire_older(struct wal *wal)
+{
+    char path[PATH_BYTES_MAX];
+    uint64_t *numbers, kept = 0;
+    size_t count;
+    struct arena arena;
+    struct error ignored;
+    arena_init(&arena, 0);
+    if (list_numbers(wal, &arena, &numbers, &count, &ignored) != STATUS_OK)
+        count = 0;
+    for (size_t i = 0; i < count; i++) {
+        state_path(wal, numbers[i], path);
+        if (i + 2 < count && env_remove(wal->env, path, &ignored) == STATUS_OK)
+            continue;
+        uint64_t bytes = wal_allocated(wal->env, path);
+        kept += bytes;
+        if (numbers[i] == wal->state_number)
+            wal->state_file_allocated = bytes;
+    }
+    arena_deinit(&arena);
+    if (count > 0)
+        account(wal, kept);
+}
+
+enum status state_checkpoint(struct wal *wal, struct error *err)
+{
+    struct buf base = {0};
+    struct env_file *file = NULL;
+    enum status status;
+    uint64_t number = wal->state_number + 1;
+    env_lock(wal->lock);
+    uint64_t covers = covered_now(wal);
+    env_unlock(wal->lock);
+    TRY_OR_DONE(status, encode_base(wal, number, &base, err));
+    do
+        status = write_base(wal, &base, number, &file, err);
+    while (status == STATUS_NO_SPACE && spare_sacrifice(wal));
+    if (status == STATUS_IO)
+        wal_die(wal, err);
+    if (status != STATUS_OK)
+        goto done;
+    /* It is the newest on the disk: from here on nothing may go to the one before. */
+    env_close(wal->state_file);
+    wal->state_file = file;
+    env_lock(wal->lock);
+    wal->covers_before = wal->state_number ? wal->covers : covers;
+    wal->covers = covers;
+    env_unlock(wal->lock);
+    wal->state_number = number;
+    wal->state_bytes = wal->state_base_bytes = base.length;
+    wal->state_records = 1;
+    retire_older(wal);
+done:
+    buf_deinit(&base);
+    return status;
+}
+
+bool state_wants_checkpoint(const struct wal *wal)
+{
+    uint64_t deltas = wal->state_bytes - wal->state_base_bytes;
+    uint64_t enough = wal->state_base_bytes > DELTAS_LEAST_BYTES ? wal->state_base_bytes
+                                                                 : DELTAS_LEAST_BYTES;
+    return !wal->state_file || deltas > enough;
+}
+
+static enum status append_delta(struct wal *wal, struct buf *record, struct error *err)
+{
+    if (!wal->state_file)
+        TRY(state_checkpoint(wal, err));
+    end_record(record, wal->state_number, wal->state_records, STATE_DELTA);
+    TRY(buf_status(record, "checkpoint", err));
+    enum status status;
+    do {
+        status = env_allocate(wal->state_file,
+                              align_up(wal->state_bytes + record->length, STATE_SLACK), err);
+    } while (status == STATUS_NO_SPACE && spare_sacrifice(wal));
+    if (status == STATUS_OK)
+        status = env_write(wal->state_file, wal->state_bytes, record->data, record->length, err);
+    if (status == STATUS_OK)
+        status = env_sync(wal->state_file, err);
+    if (status == STATUS_NO_SPACE) {
+        /* What that file holds beyond its last record is unknown now: the next one begins anew. */
+        account_current(wal);
+        env_close(wal->state_file);
+        wal->state_file = NULL;
+        return status;
+    }
+    if (status == STATUS_IO)
+        wal_die(wal, err);
+    TRY(status);
+    wal->state_bytes += record->length;
+    wal->state_records++;
+    account_current(wal);
+    return STATUS_OK;
+}
+
+enum status state_put_ack(struct wal *wal, uint32_t table_id, const struct wal_ack *acks,
+                          struct error *err)
+{
+    struct buf record = {0};
+    begin_record(&record);
+    buf_put_le32(&record, DELTA_ACK);
+    buf_put_le32(&record, table_id);
+    for (uint32_t g = 0; g < wal->group_count; g++) {
+        buf_put_le64(&record, acks[g].committed.seq);
+        buf_put_le64(&record, acks[g].committed.chain);
+        buf_put_le64(&record, acks[g].through.seq);
+        buf_put_le64(&record, acks[g].through.chain);
+    }
+    enum status status = buf_status(&record, "ack", err);
+    if (status == STATUS_OK)
+        status = append_delta(wal, &record, err);
+    buf_deinit(&record);
+    TRY(status);
+    env_lock(wal->lock);
+    status = apply_ack(wal, table_id, acks, err);
+    env_unlock(wal->lock);
+    return status;
+}
+
+enum status state_put_table(struct wal *wal, uint32_t table_id, const char *name,
+                            struct error *err)
+{
+    struct buf record = {0};
+    begin_record(&record);
+    buf_put_le32(&record, DELTA_TABLE);
+    buf_put_le32(&record, table_id);
+    buf_put_text(&record, name);
+    enum status status = buf_status(&record, "table", err);
+    if (status == STATUS_OK)
+        status = append_delta(wal, &record, err);
+    buf_deinit(&record);
+    return status;
+}
+
+enum status state_put_reclaim(struct wal *wal, const struct segment *segment, struct error *err)
+{
+    struct buf record = {0};
+    begin_record(&record);
+    buf_put_le32(&record, DELTA_RECLAIM);
+    buf_put_le64(&record, segment->identity.id);
+    buf_put_le32(&record, (uint32_t)(segment->run_count + segment->table_count));
+    for (size_t i = 0; i < segment->run_count; i++) {
+        const struct run *run = segment->runs[i];
+        buf_put_le32(&record, 0);
+        buf_put_le32(&record, run->group);
+        buf_put_le64(&record, run->count ? run->first_seq + run->count - 1 : 0);
+    }
+    for (size_t i = 0; i < segment->table_count; i++) {
+        buf_put_le32(&record, segment->tables[i].table_id);
+        buf_put_le32(&record, segment->tables[i].group);
+        buf_put_le64(&record, segment->tables[i].last_seq);
+    }
+    enum status status = buf_status(&record, "reclaim", err);
+    if (status == STATUS_OK)
+        status = append_delta(wal, &record, err);
+    buf_deinit(&record);
+    return status;
+}

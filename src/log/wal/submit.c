@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The way in: checks on the submitter's thread, admission by queue and budget, and the wait of
+ * wal_append, in which the first waiter does the writing (L12).
+ */
+#include "log/wal/wal_internal.h"
+
+static enum status entry_check(struct wal *wal, const struct wal_entry *entry, bool is_control,
+                               uint64_t *inout_bytes, struct error *err)
+{
+    if (!is_control && entry->type != WAL_DATA && entry->type != WAL_PRODUCERS)
+        return error_set(err, STATUS_INVALID, "log: entry type %d", (int)entry->type);
+    if (entry->group >= wal->group_count)
+        return error_set(err, STATUS_INVALID, "log: group %u of %u", entry->group,
+                         wal->group_count);
+    if (entry->contribution_count > WAL_CONTRIBUTIONS_MAX)
+        return error_set(err, STATUS_LIMIT, "log: %u contributions", entry->contribution_count);
+    for (uint32_t i = 0; i < entry->contribution_count; i++)
+        if (entry->contributions[i].producer_length > WAL_PRODUCER_ID_MAX)
+            return error_set(err, STATUS_INVALID, "log: producer id of %u bytes",
+                             entry->contributions[i].producer_length);
+    if (entry->payload.length > wal->options.unit_bytes_max)
+        return error_set(err, STATUS_TOO_LARGE, "log: entry of %zu bytes", entry->payload.length);
+    /* L10: every hop checks; here a buffer that was spoilt on its way is still the client's. */
+    if (crc32c(0, entry->payload.data, entry->payload.length) != entry->payload_crc)
+        return error_set(err, STATUS_INVALID, "log: payload does not match its checksum");
+    *inout_bytes += record_bytes(
+        record_header_bytes(entry->contributions, entry->contribution_count),
+        entry->payload.length);
+    return STATUS_OK;
+}
+
+static enum status submission_check(struct wal *wal, struct wal_submission *submission,
+                                    struct error *err)
+{
+    uint64_t bytes = 0;
+    bool is_control = submission_control(submission) != NULL;
+    if (submission->entry_count == 0)
+        return error_set(err, STATUS_INVALID, "log: empty submission");
+    for (uint32_t i = 0; i < submission->entry_count; i++)
+        TRY(entry_check(wal, &submission->entries[i], is_control, &bytes, err));
+    if (unit_head_bytes(2 * (uint64_t)submission->entry_count) + bytes >
+        wal->options.unit_bytes_max)
+        return error_set(err, STATUS_TOO_LARGE, "log: submission of %llu bytes",
+                         (unsigned long long)bytes);
+    submission->engine_private[WORD_BYTES] = bytes;
+    return STATUS_OK;
+}
+
+bool writer_may_grow(const struct wal *wal, uint64_t bytes)
+{
+    const struct wal_options *options = &wal->options;
+    uint64_t limit = options->budget_bytes / 100 * options->producers_refused_at_percent;
+    uint64_t more = bytes > options->segment_bytes ? bytes : options->segment_bytes;
+    if (wal->volume_is_full)
+        return false;
+    if (wal->spare_count > WAL_CONTROL_SPARES && bytes <= options->segment_bytes)
+        more = 0;
+    return wal->allocated_bytes + more <= limit;
+}
+
+/* Lock held. */
+static enum status submission_admit(struct wal *wal, const struct wal_submission *submission,
+                                    struct error *err)
+{
+    if (!wal->is_accepting && !submission_control(submission))
+        return error_set(err, STATUS_CLOSED, "log: closed");
+    if (wal->is_dead)
+        return error_set(err, STATUS_CLOSED, "log: failed");
+    for (uint32_t i = 0; i < submission->entry_count; i++) {
+        const struct wal_entry *entry = &submission->entries[i];
+        if (entry->schema_fingerprint && !schema_find(wal, entry->schema_fingerprint))
+            return error_set(err, STATUS_INVALID, "log: unknown schema");
+        if (entry->type == WAL_DATA &&
+            (entry->table_id == 0 || entry->table_id > wal->table_count))
+            return error_set(err, STATUS_INVALID, "log: unknown table %u", entry->table_id);
+    }
+    if (submission_control(submission))
+        return STATUS_OK;
+    uint64_t bytes = submission->engine_private[WORD_BYTES];
+    if (wal->queue_bytes + bytes > 2 * wal->options.unit_bytes_max)
+        return error_set(err, STATUS_BUSY, "log: queue is full");
+    if (wal->queue_bytes + bytes + WAL_BLOCK > wal->room_left && !writer_may_grow(wal, bytes))
+        return error_set(err, STATUS_NO_SPACE, "log: %s",
+                         wal->volume_is_full ? "the volume is nearly full" : "budget reached");
+    return STATUS_OK;
+}
+
+static void enqueue(struct wal *wal, struct wal_submission *submission)
+{
+    submission->next = NULL;
+    if (wal->queue_tail)
+        wal->queue_tail->next = submission;
+    else
+        wal->queue_head = submission;
+    wal->queue_tail = submission;
+    wal->queue_bytes += submission->engine_private[WORD_BYTES];
+}
+
+void wal_submit(struct wal *wal, struct wal_submission *submission)
+{
+    struct error err;
+    memset(submission->engine_private, 0, sizeof submission->engine_private);
+    enum status status = submission_check(wal, submission, &err);
+    env_lock(wal->lock);
+    if (status == STATUS_OK)
+        status = submission_admit(wal, submission, &err);
+    if (status == STATUS_OK) {
+        enqueue(wal, submission);
+        if (!wal->is_leading)
+            env_signal(wal->work);
+    } else {
+        wal->counters.submissions_refused++;
+    }
+    env_unlock(wal->lock);
+    if (status != STATUS_OK)
+        writer_complete(wal, submission, status, &err);
+}
+
+static struct waiter *waiter_take(struct wal *wal)
+{
+    env_lock(wal->lock);
+    struct waiter *waiter = wal->free_waiters;
+    if (waiter)
+        wal->free_waiters = waiter->next;
+    env_unlock(wal->lock);
+    if (!waiter) {
+        waiter = mem_alloc_zero(1, sizeof *waiter);
+        if (waiter)
+            waiter->cond = env_cond_create(wal->env);
+        if (waiter && !waiter->cond) {
+            mem_free(waiter);
+            waiter = NULL;
+        }
+    }
+    if (waiter)
+        waiter->is_done = false;
+    return waiter;
+}
+
+/* Waits for a submission, and does the writing if nobody else does. */
+static enum status append_wait(struct wal *wal, struct wal_submission *submission,
+                               struct error *err)
+{
+    struct waiter *waiter = waiter_take(wal);
+    if (!waiter) {
+        error_set(err, STATUS_NO_MEMORY, "log: no memory to wait");
+        writer_complete(wal, submission, STATUS_NO_MEMORY, err);
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = submission_check(wal, submission, err);
+    env_lock(wal->lock);
+    if (status == STATUS_OK)
+        status = submission_admit(wal, submission, err);
+    bool is_queued = status == STATUS_OK;
+    if (is_queued) {
+        submission->engine_private[WORD_WAITER] = (uint64_t)(uintptr_t)waiter;
+        enqueue(wal, submission);
+    } else {
+        wal->counters.submissions_refused++;
+    }
+    while (is_queued && !waiter->is_done) {
+        if (!wal->is_leading && wal->control_waiting == 0 && wal->queue_head) {
+            wal->is_leading = true;
+            writer_run(wal);
+            wal_lead_release(wal);
+        } else {
+            env_wait(waiter->cond, wal->lock, UINT64_MAX);
+        }
+    }
+    if (is_queued) {
+        status = waiter->status;
+        if (status != STATUS_OK)
+            *err = waiter->err;
+    }
+    waiter->next = wal->free_waiters;
+    wal->free_waiters = waiter;
+    env_unlock(wal->lock);
+    if (!is_queued)
+        writer_complete(wal, submission, status, err);
+    return status;
+}
+
+enum status wal_append(struct wal *wal, struct wal_submission *submission, struct error *err)
+{
+    memset(submission->engine_private, 0, sizeof submission->engine_private);
+    return append_wait(wal, submission, err);
+}
+
+enum status wal_append_control(struct wal *wal, struct wal_entry *entries, uint32_t count,
+                               struct control *control, struct error *err)
+{
+    struct wal_submission submission = {
+        .entries = entries, .entry_count = count, .durability = WAL_SYNCED};
+    submission.engine_private[WORD_CONTROL] = (uint64_t)(uintptr_t)control;
+    return append_wait(wal, &submission, err);
+}
+
+enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms, struct error *err)
+{
+    enum status status = STATUS_OK;
+    env_lock(wal->lock);
+    if (!wal->is_accepting)
+        status = error_set(err, STATUS_CLOSED, "log: closed");
+    else if (wal->queue_bytes + bytes + WAL_BLOCK > wal->room_left && !writer_may_grow(wal, bytes))
+        status = error_set(err, STATUS_NO_SPACE, "log: %s",
+                           wal->volume_is_full ? "the volume is nearly full" : "budget reached");
+    else if (wal->queue_bytes + bytes > 2 * wal->options.unit_bytes_max)
+        status = error_set(err, STATUS_BUSY, "log: queue is full");
+    env_unlock(wal->lock);
+    if (status != STATUS_OK)
+        *out_retry_ms = 1000;
+    return status;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine's insides, shared by its files.
+ *
+ * Who may do what: `lock` guards what is marked so and is never held over I/O or a callback. Two long
+ * locks serialise I/O: the *lead* (is_leading: appends to the active segment, seals it, opens the
+ * next) and the *state* (is_state_busy: checkpoints, moves and removals of sealed files). A holder of
+ * the lead may take the state, never the reverse. Fields without a mark belong to the lead.
+ */
+#ifndef SLUICE_LOG_WAL_INTERNAL_H
+#define SLUICE_LOG_WAL_INTERNAL_H
+
+#include "log/wal/segment_internal.h"
+
+enum {
+    WAL_CONTROL_SPARES = 2, /* L18 */
+    WAL_RECEIPTS_KEPT = 8,  /* L30 */
+    WAL_SCHEMAS_MAX = 65536,
+    WAL_SCHEMA_BYTES_MAX = 4 << 20,
+    WAL_IDLE_FLOOR_MS = 10,    /* L9 */
+    WAL_BACK_OFF_MS = 250,     /* between tries to open a segment on a full volume */
+    WAL_KEEPER_MS = 1000,      /* between rounds of the keeper without a poke */
+    WAL_RECENT_BYTES = 32 << 20, /* written units kept for readers */
+    WAL_TABLES_MAX = 1 << 20,
+};
+
+/* ---- index (index.c) ---- */
+
+/* One entry of one segment. */
+struct index_entry {
+    uint32_t at; /* offset of its header in units of WAL_ALIGN */
+    uint32_t header_bytes, payload_bytes;
+    uint32_t table_id, rows;
+    uint32_t next;   /* the next DATA entry of the same table in this run; 0: none */
+    uint32_t age_ms; /* when it was written, after the segment's creation */
+    uint8_t type;
+    bool has_producers;
+};
+
+/* The entries of one group in one segment: dense in seq. */
+struct run {
+    struct segment *segment;
+    uint32_t group;
+    uint64_t first_seq;
+    uint32_t count, capacity, pending; /* pending: reserved by index_prepare */
+    struct index_entry *entries;
+};
+
+/* DATA entries of one table in one group in one segment. */
+struct segment_table {
+    uint32_t group, table_id;
+    uint32_t first, last; /* indices in the run */
+    uint64_t first_seq, last_seq, entries, rows, bytes;
+    int64_t time_min_us, time_max_us;
+};
+
+/* A range that `log repair` declared lost. */
+struct void_range {
+    uint32_t group;
+    uint64_t first, last, chain, term;
+};
+
+/* How a checkpoint, header or scan finds its place in a run: type 0 stands for an entry that is lost. */
+enum { ENTRY_LOST = 0 };
+
+enum segment_place { SEGMENT_ACTIVE, SEGMENT_SEALED, SEGMENT_COMMITTED };
+
+struct segment {
+    struct segment_identity identity;
+    uint64_t previous_id, term;
+    int64_t created_wall_ns, sealed_wall_ns;
+    enum segment_place place; /* guarded by lock */
+    uint32_t pins;            /* guarded by lock: readers inside it now */
+    bool is_cut;
+    bool has_state;           /* TABLE or VOID entries, or producers: checkpoint before reclaim */
+    uint64_t data_end;        /* where units end and the footer begins */
+    uint64_t file_bytes, allocated_bytes; /* guarded by lock */
+    uint64_t entry_count;                 /* guarded by lock */
+    struct run **runs;                    /* by group; guarded by lock */
+    size_t run_count, run_capacity;
+    struct segment_table *tables; /* by (group, table); guarded by lock */
+    size_t table_count, table_capacity;
+    uint64_t *schemas;
+    size_t schema_count, schema_capacity;
+    struct void_range *voids; /* VOID entries that stand in this segment */
+    size_t void_count, void_capacity;
+    struct group_row *rows; /* of its header */
+    uint32_t row_count;
+    struct group_row *ends; /* of its footer */
+    uint32_t end_count;
+    char problem[120]; /* of its header or footer, found at recovery; empty: none */
+};
+
+struct group {
+    /* the tail as written; the lead's */
+    uint64_t seq, chain, term;
+    /* guarded by lock */
+    uint64_t synced_seq, synced_chain;
+    uint64_t reclaimed_seq; /* highest seq in a reclaimed segment */
+    struct run **runs;      /* by first_seq */
+    size_t run_count, run_capacity;
+    /* what the loaded checkpoint knew; recovery's */
+    uint64_t state_seq, state_chain;
+};
+
+struct damage {
+    uint32_t group;
+    uint64_t first, last;
+    char where[160];
+};
+
+struct floor_row {
+    uint32_t table_id, group;
+    uint64_t seq;
+};
+
+struct table {
+    char *name;
+    struct wal_ack *acks; /* one a group; NULL: never acknowledged */
+};
+
+struct schema {
+    uint64_t fingerprint; /* 0: empty slot */
+    uint8_t *message;
+    size_t length;
+};
+
+/* A log id and the first segment that bears it (L1; `log fork` adds one). */
+struct identity_row {
+    struct log_id log_id;
+    uint64_t first_segment;
+};
+
+/* ---- units in memory (buffers.c) ---- */
+
+/* A written unit that readers may still look into. */
+struct unit_buffer {
+    uint8_t *data;
+    size_t capacity, length;
+    uint32_t references; /* guarded by lock */
+    uint64_t segment_id, offset;
+    struct unit_buffer *next;
+};
+
+/* ---- producers (producers.c) ---- */
+
+struct producer_slot {
+    uint64_t sequence; /* 0: empty */
+    struct hash128 body_hash;
+    uint32_t count, capacity;
+    struct wal_receipt *receipts;
+};
+
+struct producer {
+    uint64_t last;         /* highest durable sequence */
+    uint64_t claim;        /* sequence in flight; 0: none */
+    struct hash128 claim_hash;
+    struct producer_slot slots[WAL_RECEIPTS_KEPT];
+    uint8_t id_length;
+    char id[WAL_PRODUCER_ID_MAX];
+};
+
+struct producers {
+    struct producer **slots; /* open addressing */
+    size_t capacity, count, max;
+};
+
+/* ---- the engine ---- */
+
+struct waiter {
+    struct env_cond *cond;
+    bool is_done;
+    enum status status;
+    struct error err;
+    struct waiter *next;
+};
+
+/* engine_private of a submission. */
+enum submission_word { WORD_CONTROL, WORD_WAITER, WORD_BYTES };
+
+/* What the engine adds to its own submissions. */
+struct control {
+    struct void_range range;  /* of a VOID entry */
+    struct table *table;      /* of a TABLE entry: becomes the next id once synced */
+};
+
+static inline struct control *submission_control(const struct wal_submission *submission)
+{
+    return (struct control *)(uintptr_t)submission->engine_private[WORD_CONTROL];
+}
+
+struct writer {
+    struct segment *segment; /* NULL: none open */
+    struct env_file *file;
+    uint64_t offset, unit_next, floor;
+    bool needs_floor; /* the last unit had records and no floor covers it (L9) */
+    bool must_cut;    /* a write failed for space: seal at `offset` before anything else */
+    int64_t retry_ns; /* no try to open a segment for data before */
+    int64_t synced_ns, opened_ns;
+    size_t footer_bytes; /* upper bound of the footer as it stands */
+    uint64_t previous_id; /* of the segment sealed last */
+    /* Of the next header: the groups changed in the segment sealed last; NULL: all groups. */
+    struct group_row *next_rows;
+    uint32_t next_row_count;
+};
+
+struct spare {
+    uint64_t number;
+    uint64_t bytes, allocated_bytes;
+    bool is_written; /* blocks written before: a sync of it needs no journal */
+};
+
+struct scratch;
+
+struct wal {
+    struct env *env;
+    struct wal_options options;
+    char dir[PATH_BYTES_MAX];
+    struct env_file *lock_file;
+    struct env_mutex *lock;
+    struct env_cond *work, *keep, *freed, *moved; /* engine, keeper, long locks, wal_wait */
+    struct env_thread *engine_thread, *keeper_thread;
+
+    uint32_t group_count;
+    uint64_t term, incarnation;
+    struct identity_row *identities;
+    size_t identity_count;
+    uint64_t segment_next;
+    struct wal_recovery recovery;
+
+    /* all guarded by lock from here */
+    bool is_leading, is_state_busy, is_tables_busy;
+    uint32_t control_waiting; /* wants the lead: appenders hold back */
+    bool is_stopping, is_dead, is_poked, is_accepting;
+    struct wal_submission *queue_head, *queue_tail;
+    uint64_t queue_bytes;
+    struct waiter *free_waiters;
+
+    struct group *groups;
+    struct segment **segments; /* by id */
+    size_t segment_count, segment_capacity;
+    struct damage *damages;
+    size_t damage_count, damage_capacity;
+    struct void_range *voids;
+    size_t void_count, void_capacity;
+    struct floor_row *floors; /* by (table, group) */
+    size_t floor_count, floor_capacity;
+    struct table **tables; /* id - 1 */
+    size_t table_count, table_capacity;
+    uint32_t *table_slots; /* hash of names to ids */
+    size_t table_slot_count;
+    struct schema *schemas;
+    size_t schema_count, schema_slots;
+    struct producers producers;
+    struct wal_scan *scans;
+    struct spare *spares;
+    size_t spare_count, spare_capacity;
+    uint64_t spare_next;
+    struct unit_buffer *recent_head, *recent_tail, *free_buffers;
+    uint64_t recent_bytes;
+    uint64_t ticket, wakes;
+    uint64_t room_left; /* of the active segment, for admission */
+    uint64_t allocated_bytes; /* all files of the log (L37) */
+    bool volume_is_full;
+    struct wal_usage counters;
+
+    struct writer writer;
+    struct scratch *scratch;
+
+    /* the state's */
+    struct env_file *state_file;
+    uint64_t state_number, state_bytes, state_base_bytes, state_records;
+    uint64_t state_allocated, state_file_allocated; /* of all of state/; of the current file */
+    uint64_t covers, covers_before;  /* segments up to these are in the two kept checkpoints */
+    uint64_t *expected; /* ids of segments that the loaded checkpoint counts as present; recovery's */
+    size_t expected_count;
+    uint64_t loading_id; /* of the segment being recovered */
+};
+
+/* ---- wal.c ---- */
+
+void wal_path(const struct wal *wal, char out[PATH_BYTES_MAX], const char *folder,
+              const char *format, uint64_t number);
+const char *segment_folder(enum segment_place place);
+void wal_segment_path(const struct wal *wal, uint64_t id, enum segment_place place,
+                      char out[PATH_BYTES_MAX]);
+/* Long locks; called and returning with `lock` held. */
+void wal_lead_acquire(struct wal *wal);
+void wal_lead_release(struct wal *wal);
+void wal_state_acquire(struct wal *wal);
+void wal_state_release(struct wal *wal);
+void wal_poke(struct wal *wal); /* lock held: the keeper looks again */
+/* A sync failed: nothing of that file can be trusted again (L24). Lock not held. */
+_Noreturn void wal_die(struct wal *wal, const struct error *err);
+struct log_id wal_log_id_of_segment(const struct wal *wal, uint64_t id);
+bool grow(void **array, size_t *capacity, size_t count, size_t element); /* room for one more */
+uint64_t wal_allocated(struct env *env, const char *path); /* 0 if it cannot be told */
+
+/* ---- index.c; lock held by all callers ---- */
+
+struct segment *segment_create(uint64_t id);
+void segment_destroy(struct segment *segment); /* accepts NULL */
+bool index_segment_add(struct wal *wal, struct segment *segment); /* takes it */
+void index_segment_drop(struct wal *wal, struct segment *segment); /* and destroys it */
+struct segment *index_segment_find(struct wal *wal, uint64_t id);
+/* Makes room so that the index_add that follows cannot fail. False: out of memory. */
+bool index_prepare(struct wal *wal, struct segment *segment, const struct record *record);
+void index_unprepare(struct segment *segment);
+void index_add(struct wal *wal, struct segment *segment, const struct record *record,
+               uint64_t offset, int64_t wall_ns);
+bool index_find(struct wal *wal, uint32_t group, uint64_t seq, struct run **out_run,
+                const struct index_entry **out_entry);
+/* The first entry of `table_id` (0: any) above `after`. */
+bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after,
+                struct run **out_run, const struct index_entry **out_entry, uint64_t *out_seq);
+struct segment_table *segment_table_find(const struct segment *segment, uint32_t group,
+                                         uint32_t table_id);
+struct segment_table *segment_table_get(struct segment *segment, uint32_t group,
+                                        uint32_t table_id);
+struct run *segment_run_find(const struct segment *segment, uint32_t group);
+struct run *segment_run_get(struct segment *segment, uint32_t group);
+bool group_run_attach(struct group *group, struct run *run);
+bool damage_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last, const char *where);
+void damage_clear(struct wal *wal, uint32_t group, uint64_t first, uint64_t last);
+bool void_add(struct wal *wal, const struct void_range *range);
+uint64_t floor_get(const struct wal *wal, uint32_t table_id, uint32_t group);
+bool floor_raise(struct wal *wal, uint32_t table_id, uint32_t group, uint64_t seq);
+bool table_add(struct wal *wal, struct table *table); /* takes; the next id */
+/* Makes the id known, with ids before it; gives it its name if it has none yet. */
+bool table_put(struct wal *wal, uint32_t table_id, struct span name);
+uint32_t table_find(const struct wal *wal, const char *name, size_t length); /* 0: none */
+bool schema_put(struct wal *wal, uint64_t fingerprint, struct span message);
+const struct schema *schema_find(const struct wal *wal, uint64_t fingerprint);
+
+/* ---- footer.c ---- */
+
+/* Appends the footer unit of `segment`, whole, to `out`, which is empty. */
+void footer_encode(struct wal *wal, const struct segment *segment, uint64_t unit_offset,
+                   uint64_t unit_number, int64_t wall_ns, struct buf *out);
+/* Fills an empty segment from a footer unit; its runs are not yet in the groups. */
+enum status footer_decode(struct wal *wal, struct segment *segment, struct span unit,
+                          struct error *err) MUST_CHECK;
+/* What one more entry may add to a footer. */
+static inline size_t footer_entry_bytes(bool is_new_table)
+{
+    return 48 + (is_new_table ? 160 : 0);
+}
+enum { FOOTER_BYTES_LEAST = 2 * WAL_BLOCK };
+
+/* ---- buffers.c ---- */
+
+struct unit_buffer *unit_buffer_take(struct wal *wal, size_t bytes); /* NULL: out of memory */
+void unit_buffer_release(struct wal *wal, struct unit_buffer *buffer);  /* lock held */
+void unit_buffer_publish(struct wal *wal, struct unit_buffer *buffer);  /* lock held; takes */
+/* The buffer that holds [offset, offset + bytes) of a segment, referenced; NULL: none. Lock held. */
+struct unit_buffer *unit_buffer_find(struct wal *wal, uint64_t segment_id, uint64_t offset,
+                                     uint64_t bytes);
+void unit_buffers_deinit(struct wal *wal);
+
+/* ---- writer.c: the lead held, lock not held ---- */
+
+struct scratch *scratch_create(void);
+void scratch_destroy(struct scratch *scratch);
+/* Writes what is queued, up to one unit, and completes it. Called and returning with `lock` held. */
+void writer_run(struct wal *wal);
+enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes_least,
+                                struct error *err) MUST_CHECK;
+enum status writer_seal(struct wal *wal, struct error *err) MUST_CHECK;
+enum status writer_floor(struct wal *wal, struct error *err) MUST_CHECK;
+/* Hands a submission of the engine's own to the queue and waits for it. */
+enum status wal_append_control(struct wal *wal, struct wal_entry *entries, uint32_t count,
+                               struct control *control, struct error *err) MUST_CHECK;
+void writer_room_publish(struct wal *wal); /* lock held */
+bool writer_may_grow(const struct wal *wal, uint64_t bytes); /* lock held: within budget? */
+void writer_complete(struct wal *wal, struct wal_submission *submission, enum status status,
+                     const struct error *err);
+
+/* ---- recover.c ---- */
+
+enum status wal_recover(struct wal *wal, struct error *err) MUST_CHECK;
+
+/* ---- state.c: the state held, lock not held ---- */
+
+enum status state_load(struct wal *wal, bool *out_is_new, struct error *err) MUST_CHECK;
+enum status state_checkpoint(struct wal *wal, struct error *err) MUST_CHECK;
+enum status state_put_ack(struct wal *wal, uint32_t table_id, const struct wal_ack *acks,
+                          struct error *err) MUST_CHECK;
+/* Beside its TABLE entry, so that no one damaged block loses a table's name. */
+enum status state_put_table(struct wal *wal, uint32_t table_id, const char *name,
+                            struct error *err) MUST_CHECK;
+enum status state_put_reclaim(struct wal *wal, const struct segment *segment,
+                              struct error *err) MUST_CHECK;
+bool state_wants_checkpoint(const struct wal *wal);
+
+/* ---- producers.c; lock held ---- */
+
+bool producers_init(struct producers *producers, size_t max);
+void producers_deinit(struct producers *producers);
+/* Applies a durable entry. */
+void producers_apply(struct producers *producers, const struct record *record,
+                     const struct wal_contribution *contributions);
+void producers_release(struct producers *producers, const struct wal_contribution *contributions,
+                       uint32_t count);
+void producers_encode(const struct producers *producers, struct buf *out);
+enum status producers_decode(struct producers *producers, struct cursor *cursor,
+                             struct error *err) MUST_CHECK;
+
+/* ---- retain.c ---- */
+
+void keeper_round(struct wal *wal); /* the keeper thread, or wal_open before it runs */
+bool spare_add(struct wal *wal, const struct spare *spare);
+/* Frees room for state by removing one control spare; false: none left. State held. */
+bool spare_sacrifice(struct wal *wal);
+void spare_path(const struct wal *wal, const struct spare *spare, char out[PATH_BYTES_MAX]);
+bool segment_is_acked(const struct wal *wal, const struct segment *segment);
+
+/* ---- scan.c ---- */
+
+/* One entry read from a file: header at the front, payload aligned behind it. Zeroed is empty. */
+struct entry_bytes {
+    uint8_t *data;
+    size_t capacity;
+};
+
+/* Does an open scan still want something of this segment? Lock held. */
+bool scans_need(const struct wal *wal, const struct segment *segment);
+/* Reads and checks one entry; the payload only if asked for. CORRUPT says what does not hold. */
+enum status entry_read(const struct segment *segment, const struct index_entry *entry,
+                       struct env_file *file, bool with_payload, struct entry_bytes *bytes,
+                       struct record *out_record, struct error *err) MUST_CHECK;
+void entry_bytes_deinit(struct entry_bytes *bytes);
+enum status segment_open_for_reading(struct wal *wal, const struct segment *segment,
+                                     struct env_file **out_file, struct error *err) MUST_CHECK;
+
+#endif
