@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *mem_alloc(size_t bytes) __attribute__((malloc));                /* NULL: out of memory */
+void *mem_alloc(size_t bytes) __attribute__((malloc));                    /* NULL: out of memory */
 void *mem_alloc_zero(size_t count, size_t bytes) __attribute__((malloc)); /* checked product */
 void *mem_alloc_aligned(size_t alignment, size_t bytes) __attribute__((malloc));
 void *mem_resize(void *memory, size_t bytes); /* `memory` stays valid where NULL is returned */

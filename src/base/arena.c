@@ -49,8 +49,8 @@ void arena_clear(struct arena *arena)
 
 static void *alloc_slow(struct arena *arena, size_t bytes)
 {
-    size_t block_bytes = arena->head ? size_min(arena->head->bytes * 2, ARENA_BLOCK_MAX)
-                                     : ARENA_BLOCK_MIN;
+    size_t block_bytes =
+        arena->head ? size_min(arena->head->bytes * 2, ARENA_BLOCK_MAX) : ARENA_BLOCK_MIN;
     block_bytes = size_max(block_bytes, bytes);
     if (arena->bytes_max && arena->bytes_total + block_bytes > arena->bytes_max) {
         block_bytes = bytes;

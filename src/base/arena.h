@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An arena hands out memory that is given back all at once: a request, a plan, a JSON tree owns one.
- * Blocks double up to 1 MiB; `bytes_max` bounds the whole (0 = no bound). Owned by one thread.
+ * An arena hands out memory that is given back all at once: a request, a plan, a JSON tree owns
+ * one. Blocks double up to 1 MiB; `bytes_max` bounds the whole (0 = no bound). Owned by one thread.
  */
 #ifndef SLUICE_BASE_ARENA_H
 #define SLUICE_BASE_ARENA_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A growing byte buffer. Appending past `bytes_max` (0 = no bound) or past memory sets `failed` and
- * drops the bytes: a run of appends is checked once, at its end, with buf_status. Owned by one thread.
+ * drops the bytes: a run of appends is checked once, at its end, with buf_status. Owned by one
+ * thread.
  */
 #ifndef SLUICE_BASE_BUF_H
 #define SLUICE_BASE_BUF_H
@@ -62,7 +63,7 @@ static inline void buf_put_byte(struct buf *buf, uint8_t byte)
 void buf_put_le16(struct buf *buf, uint16_t value);
 void buf_put_le32(struct buf *buf, uint32_t value);
 void buf_put_le64(struct buf *buf, uint64_t value);
-void buf_put_varint(struct buf *buf, uint64_t value);  /* LEB128 */
-void buf_put_zigzag(struct buf *buf, int64_t value);   /* zigzag, then LEB128 */
+void buf_put_varint(struct buf *buf, uint64_t value); /* LEB128 */
+void buf_put_zigzag(struct buf *buf, int64_t value);  /* zigzag, then LEB128 */
 
 #endif

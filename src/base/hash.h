@@ -49,7 +49,8 @@ struct sha256 {
     void *state; /* owned */
 };
 
-/* SHA-256 in pieces: init, update ..., then final, which also frees. abort frees without a result. */
+/* SHA-256 in pieces: init, update ..., then final, which also frees. abort frees without a result.
+ */
 bool sha256_init(struct sha256 *sha); /* false: out of memory */
 void sha256_update(struct sha256 *sha, const void *data, size_t bytes);
 void sha256_final(struct sha256 *sha, uint8_t out_digest[SHA256_BYTES]);

@@ -15,8 +15,8 @@ struct random {
 
 void random_init(struct random *random, uint64_t seed);
 uint64_t random_next(struct random *random);
-uint64_t random_below(struct random *random, uint64_t bound);              /* [0, bound), bound > 0 */
-bool random_chance(struct random *random, uint64_t count, uint64_t of);    /* count in `of` */
-struct random random_fork(struct random *random, uint64_t stream); /* own stream for a part */
+uint64_t random_below(struct random *random, uint64_t bound);           /* [0, bound), bound > 0 */
+bool random_chance(struct random *random, uint64_t count, uint64_t of); /* count in `of` */
+struct random random_fork(struct random *random, uint64_t stream);      /* own stream for a part */
 
 #endif

@@ -62,7 +62,8 @@ int status_exit_code(enum status status);
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(text_at, first) __attribute__((format(printf, text_at, first)))
 
-/* Sets status and message, os_errno 0; returns `status`, so that `return error_set(...)` reads well. */
+/* Sets status and message, os_errno 0; returns `status`, so that `return error_set(...)` reads
+ * well. */
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     PRINTF_LIKE(3, 4);
 

@@ -160,9 +160,16 @@ static bool parse_with_unit(const char *text, size_t length, const struct unit *
 bool parse_bytes(const char *text, size_t length, uint64_t *out_bytes)
 {
     static const struct unit units[] = {
-        {"", 1},           {"B", 1},          {"KB", 1e3},          {"MB", 1e6},
-        {"GB", 1e9},       {"TB", 1e12},      {"KiB", 1024},        {"MiB", 1048576},
-        {"GiB", 1073741824}, {"TiB", 1099511627776.0},
+        {"", 1},
+        {"B", 1},
+        {"KB", 1e3},
+        {"MB", 1e6},
+        {"GB", 1e9},
+        {"TB", 1e12},
+        {"KiB", 1024},
+        {"MiB", 1048576},
+        {"GiB", 1073741824},
+        {"TiB", 1099511627776.0},
     };
     return parse_u64(text, length, out_bytes) ||
            parse_with_unit(text, length, units, COUNT_OF(units), out_bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 128-bit identities: UUIDs (RFC 9562, version 4) and log ids. The random bits come from env_random.
+ * 128-bit identities: UUIDs (RFC 9562, version 4) and log ids. The random bits come from
+ * env_random.
  */
 #ifndef SLUICE_BASE_UUID_H
 #define SLUICE_BASE_UUID_H
@@ -14,7 +15,7 @@ struct uuid {
     uint8_t bytes[16];
 };
 
-enum { UUID_TEXT_BYTES = 37 };  /* 8-4-4-4-12 and NUL */
+enum { UUID_TEXT_BYTES = 37 };   /* 8-4-4-4-12 and NUL */
 enum { LOG_ID_TEXT_BYTES = 33 }; /* 32 hex digits and NUL */
 
 /* A log's identity (L1). */

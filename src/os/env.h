@@ -25,10 +25,10 @@ struct env_thread;
 enum env_open_flags {
     ENV_READ = 1,
     ENV_WRITE = 2,
-    ENV_CREATE = 4,     /* if missing */
-    ENV_EXCLUSIVE = 8,  /* with ENV_CREATE: EXISTS if there */
+    ENV_CREATE = 4,    /* if missing */
+    ENV_EXCLUSIVE = 8, /* with ENV_CREATE: EXISTS if there */
     ENV_TRUNCATE = 16,
-    ENV_DIRECT = 32,    /* O_DIRECT; UNSUPPORTED where the file system has none */
+    ENV_DIRECT = 32, /* O_DIRECT; UNSUPPORTED where the file system has none */
 };
 
 struct env_stat {
@@ -62,8 +62,8 @@ struct env_ops {
     void (*file_close)(struct env_file *file);
     enum status (*file_read)(struct env_file *file, uint64_t offset, void *data, size_t bytes,
                              size_t *out_bytes, struct error *err);
-    enum status (*file_write)(struct env_file *file, uint64_t offset, const struct env_slice *slices,
-                              size_t count, struct error *err);
+    enum status (*file_write)(struct env_file *file, uint64_t offset,
+                              const struct env_slice *slices, size_t count, struct error *err);
     enum status (*file_sync)(struct env_file *file, struct error *err); /* data and its metadata */
     enum status (*file_truncate)(struct env_file *file, uint64_t bytes, struct error *err);
     enum status (*file_allocate)(struct env_file *file, uint64_t bytes, struct error *err);
@@ -73,10 +73,11 @@ struct env_ops {
     /* names; a change of a directory lasts once dir_sync has returned */
     enum status (*path_stat)(struct env *env, const char *path, struct env_stat *out_stat,
                              struct error *err);
-    enum status (*path_rename)(struct env *env, const char *from, const char *to, struct error *err);
+    enum status (*path_rename)(struct env *env, const char *from, const char *to,
+                               struct error *err);
     enum status (*path_link)(struct env *env, const char *from, const char *to, struct error *err);
     enum status (*path_remove)(struct env *env, const char *path, struct error *err);
-    enum status (*dir_make)(struct env *env, const char *path, struct error *err); /* EXISTS */
+    enum status (*dir_make)(struct env *env, const char *path, struct error *err);   /* EXISTS */
     enum status (*dir_remove)(struct env *env, const char *path, struct error *err); /* empty one */
     enum status (*dir_sync)(struct env *env, const char *path, struct error *err);
     enum status (*dir_list)(struct env *env, const char *path, env_name_fn each, void *context,
@@ -105,12 +106,14 @@ struct env_ops {
                                 void *context, struct env_thread **out_thread, struct error *err);
     void (*thread_join)(struct env_thread *thread); /* and frees it */
 
-    /* Ends the process at once, as after a failed sync (L24). The simulated twin crashes the node. */
+    /* Ends the process at once, as after a failed sync (L24). The simulated twin crashes the node.
+     */
     void (*fatal_exit)(struct env *env, int exit_code, const char *why);
 
     /* Advisory lock on a range of bytes, owned by the handle, seen by other handles and, as fcntl
      * locks are, by other programs. Replaces what the handle holds there. BUSY, at once, if held
-     * elsewhere. NULL: always granted, for a world in which one handle at a time opens such files. */
+     * elsewhere. NULL: always granted, for a world in which one handle at a time opens such files.
+     */
     enum status (*file_range_lock)(struct env_file *file, uint64_t offset, uint64_t bytes,
                                    enum env_lock_kind kind, struct error *err);
 };
@@ -244,16 +247,14 @@ static inline MUST_CHECK enum status env_dir_sync(struct env *env, const char *p
     return env->ops->dir_sync(env, path, err);
 }
 
-static inline MUST_CHECK enum status env_dir_list(struct env *env, const char *path,
-                                                  env_name_fn each, void *context,
-                                                  struct error *err)
+static inline MUST_CHECK enum status
+env_dir_list(struct env *env, const char *path, env_name_fn each, void *context, struct error *err)
 {
     return env->ops->dir_list(env, path, each, context, err);
 }
 
-static inline MUST_CHECK enum status env_volume_stat(struct env *env, const char *path,
-                                                     struct env_volume *out_volume,
-                                                     struct error *err)
+static inline MUST_CHECK enum status
+env_volume_stat(struct env *env, const char *path, struct env_volume *out_volume, struct error *err)
 {
     return env->ops->volume_stat(env, path, out_volume, err);
 }

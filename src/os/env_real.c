@@ -205,8 +205,8 @@ static enum status real_lock(struct env_file *base, struct error *err)
 }
 
 /* Locks of the open file description: unlike classic POSIX locks they belong to the handle, are not
- * dropped when another handle of this process closes the file, and yet conflict with the classic ones
- * of other programs. */
+ * dropped when another handle of this process closes the file, and yet conflict with the classic
+ * ones of other programs. */
 static enum status real_range_lock(struct env_file *base, uint64_t offset, uint64_t bytes,
                                    enum env_lock_kind kind, struct error *err)
 {
@@ -238,8 +238,7 @@ static enum status real_path_stat(struct env *env, const char *path, struct env_
     return STATUS_OK;
 }
 
-static enum status real_rename(struct env *env, const char *from, const char *to,
-                               struct error *err)
+static enum status real_rename(struct env *env, const char *from, const char *to, struct error *err)
 {
     UNUSED(env);
     if (rename(from, to) != 0)
@@ -292,8 +291,8 @@ static enum status real_dir_sync(struct env *env, const char *path, struct error
     return STATUS_OK;
 }
 
-static enum status real_dir_list(struct env *env, const char *path, env_name_fn each,
-                                 void *context, struct error *err)
+static enum status real_dir_list(struct env *env, const char *path, env_name_fn each, void *context,
+                                 struct error *err)
 {
     UNUSED(env);
     DIR *dir = opendir(path);

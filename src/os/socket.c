@@ -107,7 +107,8 @@ enum status os_connect(const char *address, uint16_t port, uint64_t timeout_ms,
         int code = errno;
         close(fd);
         if (code == EINPROGRESS)
-            return error_set(err, STATUS_TIMEOUT, "connect to %s port %u: timed out", address, port);
+            return error_set(err, STATUS_TIMEOUT, "connect to %s port %u: timed out", address,
+                             port);
         return error_set_errno(err, code, "connect to %s port %u", address, port);
     }
     out_socket->fd = fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TCP sockets, readiness polling, wake-ups and signals. Non-blocking unless said. A socket is a file
- * descriptor in a one-field struct; -1 is none.
+ * TCP sockets, readiness polling, wake-ups and signals. Non-blocking unless said. A socket is a
+ * file descriptor in a one-field struct; -1 is none.
  */
 #ifndef SLUICE_OS_SOCKET_H
 #define SLUICE_OS_SOCKET_H
@@ -14,8 +14,8 @@ struct os_socket {
 
 #define OS_SOCKET_NONE ((struct os_socket){-1})
 
-/* Listens on `address` ("127.0.0.1", "::1"), port 0 picks one; SO_REUSEPORT, so that each worker has
- * its own. */
+/* Listens on `address` ("127.0.0.1", "::1"), port 0 picks one; SO_REUSEPORT, so that each worker
+ * has its own. */
 enum status os_listen(const char *address, uint16_t port, struct os_socket *out_socket,
                       uint16_t *out_port, struct error *err) MUST_CHECK;
 
@@ -55,7 +55,8 @@ enum status os_poller_add(struct os_poller *poller, struct os_socket socket, uns
 void os_poller_change(struct os_poller *poller, struct os_socket socket, unsigned interest,
                       void *context);
 void os_poller_remove(struct os_poller *poller, struct os_socket socket);
-/* Waits up to `timeout_ms` (-1: for ever), fills `events`, returns their count. A wake alone gives 0. */
+/* Waits up to `timeout_ms` (-1: for ever), fills `events`, returns their count. A wake alone gives
+ * 0. */
 size_t os_poller_wait(struct os_poller *poller, int timeout_ms, struct os_event *events,
                       size_t capacity);
 void os_poller_wake(struct os_poller *poller); /* any thread, and signal handlers */
@@ -64,6 +65,7 @@ void os_poller_wake(struct os_poller *poller); /* any thread, and signal handler
 enum status os_signals_watch(struct os_poller *poller, struct error *err) MUST_CHECK;
 int os_signal_pending(void); /* 0, or the signal's number */
 
+enum { OS_STDIN = 0, OS_STDOUT = 1, OS_STDERR = 2 };
 bool os_is_terminal(int fd);
 unsigned os_cpu_count(void);
 uint64_t os_memory_resident_bytes(void);

@@ -32,5 +32,4 @@
             fail_msg("%s: got %s, expected %s", #expression, status_name(status_), #expected);     \
     } while (0)
 
-
 #endif

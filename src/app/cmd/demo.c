@@ -3,7 +3,6 @@
  * sluice demo: a real server on real ports, real requests, a short report. On a terminal it keeps
  * serving; otherwise it ends with exit code 0.
  */
-#include <unistd.h>
 
 #include "app/cmd/cmd_internal.h"
 
@@ -23,7 +22,8 @@ static enum status send_part(struct invocation *invocation, uint16_t port, struc
     options.address = invocation->settings.listen_address;
     options.port = port;
     options.producer = "demo";
-    options.seed = (uint64_t)env_wall_ns(invocation->env); /* a second demo adds, it does not repeat */
+    options.seed =
+        (uint64_t)env_wall_ns(invocation->env); /* a second demo adds, it does not repeat */
     char producer[WAL_PRODUCER_ID_MAX];
     snprintf(producer, sizeof producer, "demo-%llx-%s", (unsigned long long)options.seed,
              gen_profile_name(part->profile));
@@ -164,7 +164,7 @@ int cmd_demo(struct invocation *invocation)
     uint64_t items = 100000;
     bool as_json = cmd_take_flag(invocation, "--json");
     bool must_keep = cmd_take_flag(invocation, "--keep") ||
-                     (!as_json && os_is_terminal(STDIN_FILENO) && os_is_terminal(STDOUT_FILENO));
+                     (!as_json && os_is_terminal(OS_STDIN) && os_is_terminal(OS_STDOUT));
     if (!cmd_take_number(invocation, "--items", &items) || !cmd_no_more_words(invocation, 0))
         return 2;
     invocation->settings.publish_interval_ms = 1000; /* nobody should have to wait for a demo */

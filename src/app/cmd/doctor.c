@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sluice doctor: checks what a server needs before one is started. Exit code 1 if anything is wrong.
+ * sluice doctor: checks what a server needs before one is started. Exit code 1 if anything is
+ * wrong.
  */
 #include "app/cmd/cmd_internal.h"
 #include "format/json/json.h"
@@ -60,7 +61,8 @@ static void measure_sync(struct invocation *invocation, struct findings *finding
     int64_t best_ns = INT64_MAX;
     enum status status = path_join(path, invocation->settings.data_dir, "doctor.tmp", &err);
     if (status == STATUS_OK)
-        status = env_open(invocation->env, path, ENV_WRITE | ENV_CREATE | ENV_TRUNCATE, &file, &err);
+        status =
+            env_open(invocation->env, path, ENV_WRITE | ENV_CREATE | ENV_TRUNCATE, &file, &err);
     if (status == STATUS_OK)
         status = env_allocate(file, (uint64_t)WRITES * BYTES, &err);
     for (int i = 0; i < WRITES && status == STATUS_OK; i++) {

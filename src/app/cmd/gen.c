@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sluice gen: sends generated telemetry over several connections, paced or flat out, and reports what
- * the answers took. Each connection is a thread with one blocking client.
+ * sluice gen: sends generated telemetry over several connections, paced or flat out, and reports
+ * what the answers took. Each connection is a thread with one blocking client.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "app/cmd/cmd_internal.h"
 #include "format/codec/codec.h"
@@ -140,10 +139,9 @@ static bool send_request(struct sender *sender, struct http_client *client, uint
     make_fields(sender, &request);
     for (int attempt = 0; attempt < RETRIES_MAX && !atomic_load(&run->must_stop); attempt++) {
         int64_t began_ns = env_mono_ns(run->env);
-        enum status status = http_client_request(client, "POST",
-                                                 gen_profile_path(run->options->profile),
-                                                 request.fields, request.field_count, body,
-                                                 &response, &err);
+        enum status status =
+            http_client_request(client, "POST", gen_profile_path(run->options->profile),
+                                request.fields, request.field_count, body, &response, &err);
         if (status == STATUS_OK && response.code == 200) {
             note_sample(sender, env_mono_ns(run->env) - began_ns);
             note_receipts(run, index, items, &response);
@@ -321,12 +319,13 @@ static void print_report(const struct gen_options *options, const struct gen_rep
                          bool as_json)
 {
     double rate = report->seconds > 0 ? (double)report->items / report->seconds : 0;
-    printf(as_json ? "{\"profile\":\"%s\",\"seed\":%llu,\"requests\":%llu,\"items\":%llu,"
-                     "\"body_bytes\":%llu,\"retries\":%llu,\"seconds\":%.3f,\"items_a_second\":%.0f,"
-                     "\"ack_p50_us\":%llu,\"ack_p90_us\":%llu,\"ack_p99_us\":%llu,"
-                     "\"ack_max_us\":%llu}\n"
-                   : "profile %s, seed %llu: %llu requests, %llu items, %llu bytes, %llu retries\n"
-                     "%.3f s, %.0f items/s; ack p50 %llu us, p90 %llu us, p99 %llu us, max %llu us\n",
+    printf(as_json
+               ? "{\"profile\":\"%s\",\"seed\":%llu,\"requests\":%llu,\"items\":%llu,"
+                 "\"body_bytes\":%llu,\"retries\":%llu,\"seconds\":%.3f,\"items_a_second\":%.0f,"
+                 "\"ack_p50_us\":%llu,\"ack_p90_us\":%llu,\"ack_p99_us\":%llu,"
+                 "\"ack_max_us\":%llu}\n"
+               : "profile %s, seed %llu: %llu requests, %llu items, %llu bytes, %llu retries\n"
+                 "%.3f s, %.0f items/s; ack p50 %llu us, p90 %llu us, p99 %llu us, max %llu us\n",
            gen_profile_name(options->profile), (unsigned long long)options->seed,
            (unsigned long long)report->requests, (unsigned long long)report->items,
            (unsigned long long)report->body_bytes, (unsigned long long)report->retries,
@@ -348,7 +347,7 @@ int cmd_gen(struct invocation *invocation)
     options.commit = cmd_take_option(invocation, "--commit");
     options.receipts_path = cmd_take_option(invocation, "--receipts");
     options.with_gzip = cmd_take_flag(invocation, "--gzip");
-    options.with_progress = os_is_terminal(STDERR_FILENO);
+    options.with_progress = os_is_terminal(OS_STDERR);
     if (!cmd_take_number(invocation, "--seed", &options.seed) ||
         !cmd_take_number(invocation, "--items", &options.items) ||
         !cmd_take_number(invocation, "--request-items", &options.request_items) ||

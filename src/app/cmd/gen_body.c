@@ -133,7 +133,8 @@ static void put_shop_attributes(struct gen *gen, struct buf *out, uint32_t numbe
     uint64_t route = random_below(random, ROUTES);
     put_text_pair(out, number, "http.request.method", route % 3 ? "GET" : "POST");
     put_name_pair(out, number, "http.route", "/api/v1/resource-", route, "/{id}");
-    put_int_pair(out, number, "http.response.status_code", random_chance(random, 1, 50) ? 500 : 200);
+    put_int_pair(out, number, "http.response.status_code",
+                 random_chance(random, 1, 50) ? 500 : 200);
     put_name_pair(out, number, "tenant.id", "tenant-", random_below(random, TENANTS), "");
     put_name_pair(out, number, "server.address", "10.0.0.", random_below(random, 250), "");
     put_int_pair(out, number, "server.port", 8080);
@@ -148,7 +149,8 @@ static void put_wild_attributes(struct gen *gen, struct buf *out, uint32_t numbe
 {
     struct random *random = &gen->random;
     char key[32];
-    put_name_pair(out, number, "url.full", "https://shop.example.net/item/", random_next(random), "?ref=mail");
+    put_name_pair(out, number, "url.full", "https://shop.example.net/item/", random_next(random),
+                  "?ref=mail");
     for (int i = 0; i < 29; i++) {
         struct buf value = {0}, inner = {0};
         snprintf(key, sizeof key, "app.attribute.%02d", i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sluice clear-halt, tables, publish: decisions over lanes. With a server running they go through its
- * API; otherwise this process opens the data directory itself.
+ * sluice clear-halt, tables, publish: decisions over lanes. With a server running they go through
+ * its API; otherwise this process opens the data directory itself.
  */
 #include "app/cmd/cmd_internal.h"
 
@@ -20,7 +20,10 @@ static bool take_decision(struct invocation *invocation, char out_decision[64])
         cmd_usage("this decides which rows the table keeps; repeat with --confirm");
         return false;
     }
-    snprintf(out_decision, 64, "%s%s", is_accept ? "accept" : is_republish ? "republish" : "from=",
+    snprintf(out_decision, 64, "%s%s",
+             is_accept      ? "accept"
+             : is_republish ? "republish"
+                            : "from=",
              from ? from : "");
     return true;
 }

@@ -51,12 +51,14 @@ static enum status cat_group(struct wal *wal, uint32_t group, bool as_json, stru
         char table[WAL_TABLE_NAME_MAX + 1] = "";
         if (view.table_id && !wal_table_name(wal, view.table_id, table))
             table[0] = '\0';
-        printf(as_json ? "{\"group\":%u,\"seq\":%llu,\"term\":%llu,\"type\":\"%s\",\"table\":\"%s\","
-                         "\"rows\":%u,\"bytes\":%zu,\"contributions\":%u,\"chain\":\"%016llx\"}\n"
-                       : "%u/%-8llu term %-4llu %-9s %-28s %8u rows %10zu bytes %5u requests  %016llx\n",
-               view.group, (unsigned long long)view.seq, (unsigned long long)view.term,
-               type_name(view.type), table, view.rows, view.payload.length, view.contribution_count,
-               (unsigned long long)view.chain);
+        printf(
+            as_json
+                ? "{\"group\":%u,\"seq\":%llu,\"term\":%llu,\"type\":\"%s\",\"table\":\"%s\","
+                  "\"rows\":%u,\"bytes\":%zu,\"contributions\":%u,\"chain\":\"%016llx\"}\n"
+                : "%u/%-8llu term %-4llu %-9s %-28s %8u rows %10zu bytes %5u requests  %016llx\n",
+            view.group, (unsigned long long)view.seq, (unsigned long long)view.term,
+            type_name(view.type), table, view.rows, view.payload.length, view.contribution_count,
+            (unsigned long long)view.chain);
     }
     wal_scan_close(scan);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;

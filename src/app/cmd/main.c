@@ -3,7 +3,6 @@
  * sluice COMMAND ...: finds the command, reads settings, runs it.
  */
 #include <stdarg.h>
-#include <unistd.h>
 
 #include "app/cmd/cmd_internal.h"
 
@@ -110,8 +109,8 @@ enum status cmd_ask_server(struct invocation *invocation, const char *method, co
     const struct settings *settings = &invocation->settings;
     TRY(http_client_create(settings->listen_address, (uint16_t)settings->api_port, 60000, &client,
                            err));
-    enum status status = http_client_request(client, method, path, NULL, 0, (struct span){0},
-                                             &response, err);
+    enum status status =
+        http_client_request(client, method, path, NULL, 0, (struct span){0}, &response, err);
     if (status == STATUS_OK) {
         buf_put(out_body, response.body.data, response.body.length);
         *out_code = response.code;
@@ -134,8 +133,9 @@ int cmd_version(struct invocation *invocation)
 static int help(void)
 {
     struct buf text = {0};
-    buf_put_text(&text, "sluice: every write, once, in the lake\n\nUsage: sluice COMMAND [settings] "
-                        "[arguments]\n\nCommands:\n");
+    buf_put_text(&text,
+                 "sluice: every write, once, in the lake\n\nUsage: sluice COMMAND [settings] "
+                 "[arguments]\n\nCommands:\n");
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         buf_format(&text, "  %-11s %-52s %s\n", commands[i].name, commands[i].arguments,
                    commands[i].help);

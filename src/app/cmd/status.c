@@ -83,8 +83,7 @@ int cmd_watermark(struct invocation *invocation)
     if (code == 0) {
         const struct json_value *lanes = json_get(json, "lanes");
         json_write_object_begin(&writer);
-        for (const struct json_value *lane = lanes ? lanes->first : NULL; lane;
-             lane = lane->next) {
+        for (const struct json_value *lane = lanes ? lanes->first : NULL; lane; lane = lane->next) {
             is_complete &= number(lane, "lag_rows") == 0;
             json_write_key(&writer, json_get_text(lane, "table"));
             json_write_i64(&writer, number(lane, "committed_seq"));

@@ -134,8 +134,9 @@ static void put_ack_histogram(struct buf *out, const struct ingest_stats *stats)
         buf_format(out, "sluice_ack_seconds_bucket{le=\"%.6f\"} %llu\n",
                    (double)ingest_ack_bucket_us(i) / 1e6, (unsigned long long)below);
     }
-    buf_format(out, "sluice_ack_seconds_bucket{le=\"+Inf\"} %llu\n"
-                    "sluice_ack_seconds_sum %.6f\nsluice_ack_seconds_count %llu\n",
+    buf_format(out,
+               "sluice_ack_seconds_bucket{le=\"+Inf\"} %llu\n"
+               "sluice_ack_seconds_sum %.6f\nsluice_ack_seconds_count %llu\n",
                (unsigned long long)stats->acks, (double)stats->ack_ns_sum / 1e9,
                (unsigned long long)stats->acks);
 }
@@ -207,8 +208,9 @@ void server_put_metrics(struct server *server, struct buf *out)
     struct ingest_stats stats = ingest_stats(server->ingest);
     struct wal_usage usage = wal_usage(server->stack.wal);
     struct http_stats http = http_server_stats(server->otlp);
-    buf_format(out, "# HELP sluice_build_info Version.\n# TYPE sluice_build_info gauge\n"
-                    "sluice_build_info{version=\"%s\"} 1\n",
+    buf_format(out,
+               "# HELP sluice_build_info Version.\n# TYPE sluice_build_info gauge\n"
+               "sluice_build_info{version=\"%s\"} 1\n",
                SLUICE_VERSION);
     metric(out, "ingest_requests_total", "counter", "Requests stored.", stats.requests);
     metric(out, "ingest_items_total", "counter", "Items received in them.", stats.items);

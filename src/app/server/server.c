@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The running server and its admin API. Threads: the log's, the publisher's, the OTLP workers, one API
- * worker. An operator's decision is applied with the publisher's thread stopped.
+ * The running server and its admin API. Threads: the log's, the publisher's, the OTLP workers, one
+ * API worker. An operator's decision is applied with the publisher's thread stopped.
  */
 #include <stdio.h>
 
@@ -11,7 +11,8 @@ enum { LAST_ROUND_MS = 10000, DRAIN_MS = 10000 };
 
 /* ---- API ---- */
 
-static void respond_buf(struct http_exchange *exchange, int code, const char *type, struct buf *body)
+static void respond_buf(struct http_exchange *exchange, int code, const char *type,
+                        struct buf *body)
 {
     if (body->failed)
         http_respond_text(exchange, 503, "out of memory");
@@ -151,9 +152,8 @@ static void log_recovery(const struct server *server)
     char id[LOG_ID_TEXT_BYTES];
     log_id_to_text(wal_log_id(server->stack.wal), id);
     log_line(LOG_INFO, "log %s, term %llu: %llu segments, %llu entries read, %llu tails cut", id,
-             (unsigned long long)wal_term(server->stack.wal),
-             (unsigned long long)recovery.segments, (unsigned long long)recovery.entries,
-             (unsigned long long)recovery.tails_cut);
+             (unsigned long long)wal_term(server->stack.wal), (unsigned long long)recovery.segments,
+             (unsigned long long)recovery.entries, (unsigned long long)recovery.tails_cut);
     struct wal_damage damage;
     for (size_t i = 0; wal_damage_at(server->stack.wal, i, &damage); i++)
         log_line(LOG_ERROR, "damage in the log: group %u, entries %llu-%llu: %s", damage.group,
@@ -187,7 +187,9 @@ static enum status start_api(struct server *server, struct error *err)
         {.method = HTTP_GET, .path = "/readyz", .run = handle_ready, .context = server},
         {.method = HTTP_GET, .path = "/v1/status", .run = handle_status, .context = server},
         {.method = HTTP_GET, .path = "/metrics", .run = handle_metrics, .context = server},
-        {.method = HTTP_POST, .path = "/v1/lanes/clear-halt", .run = handle_resolve,
+        {.method = HTTP_POST,
+         .path = "/v1/lanes/clear-halt",
+         .run = handle_resolve,
          .context = server},
         {.method = HTTP_POST, .path = "/v1/lanes/rebind", .run = handle_resolve, .context = server},
     };

@@ -12,7 +12,8 @@
 
 #define SLUICE_VERSION "0.1.0"
 
-/* ---- settings: one table makes fields, TOML keys, flags, environment and the reference page ---- */
+/* ---- settings: one table makes fields, TOML keys, flags, environment and the reference page ----
+ */
 
 /*  field, TOML section, key, kind, default, help */
 #define SETTINGS_TABLE(X)                                                                          \
@@ -78,8 +79,8 @@ void settings_init(struct settings *settings); /* defaults */
 void settings_get_text(const struct settings *settings, size_t index, struct buf *out);
 enum status settings_set(struct settings *settings, size_t index, const char *text, size_t length,
                          struct error *err) MUST_CHECK;
-/* A TOML subset: [section], key = "text" | number | true | false, # comments. Unknown keys are errors
- * that name the nearest known one; messages carry `name` and the line. */
+/* A TOML subset: [section], key = "text" | number | true | false, # comments. Unknown keys are
+ * errors that name the nearest known one; messages carry `name` and the line. */
 enum status settings_read_toml(struct settings *settings, const char *name, struct span text,
                                struct error *err) MUST_CHECK;
 enum status settings_read_environment(struct settings *settings, struct error *err) MUST_CHECK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts under one data directory, in the order in which they need each other: log, store, catalog,
- * publisher.
+ * The parts under one data directory, in the order in which they need each other: log, store,
+ * catalog, publisher.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -59,8 +59,8 @@ static enum status make_workers(struct ingest *ingest, struct error *err)
         worker->requests_tail = &worker->requests;
         otlp_decoder_init(&worker->decoder, ingest->hash_seed, ingest->options.items_max,
                           ingest->options.entry_bytes_max);
-        TRY(codec_expander_create(CODEC_GZIP, ingest->options.expanded_bytes_max,
-                                  &worker->expander, err));
+        TRY(codec_expander_create(CODEC_GZIP, ingest->options.expanded_bytes_max, &worker->expander,
+                                  err));
     }
     return STATUS_OK;
 }
@@ -160,8 +160,8 @@ struct ingest_stats ingest_stats(struct ingest *ingest)
         for (int c = 0; c < COUNTER_COUNT; c++)
             sums[c] += atomic_load_explicit(&worker->counters[c], memory_order_relaxed);
         for (int b = 0; b < ACK_BUCKETS; b++)
-            stats.ack_buckets[b] += atomic_load_explicit(&worker->ack_buckets[b],
-                                                         memory_order_relaxed);
+            stats.ack_buckets[b] +=
+                atomic_load_explicit(&worker->ack_buckets[b], memory_order_relaxed);
     }
     stats.requests = sums[COUNT_REQUESTS];
     stats.items = sums[COUNT_ITEMS];

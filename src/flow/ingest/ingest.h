@@ -18,10 +18,10 @@
 struct ingest;
 
 struct ingest_options {
-    size_t expanded_bytes_max;  /* of a body; default 32 MiB */
-    uint32_t items_max;         /* of a request; default 500,000 */
-    size_t entry_bytes_max;     /* default 128 MiB */
-    uint64_t force_timeout_ms;  /* default 30,000 */
+    size_t expanded_bytes_max; /* of a body; default 32 MiB */
+    uint32_t items_max;        /* of a request; default 500,000 */
+    size_t entry_bytes_max;    /* default 128 MiB */
+    uint64_t force_timeout_ms; /* default 30,000 */
     unsigned worker_count;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request's way through this module: otlp_http.c checks and decodes it into the worker's builders,
- * submit.c turns builders into submissions and completes them, otlp_http.c answers.
- * All of it on the HTTP worker's thread, but for the two callbacks named below.
+ * A request's way through this module: otlp_http.c checks and decodes it into the worker's
+ * builders, submit.c turns builders into submissions and completes them, otlp_http.c answers. All
+ * of it on the HTTP worker's thread, but for the two callbacks named below.
  */
 #ifndef SLUICE_FLOW_INGEST_INTERNAL_H
 #define SLUICE_FLOW_INGEST_INTERNAL_H
@@ -101,8 +101,8 @@ struct ingest_worker {
     struct ingest_request *requests, **requests_tail; /* whose rows are in the builders */
     struct buf contributions[OTLP_TABLE_COUNT + 1];   /* of them; the last: PRODUCERS */
     struct ingest_submission *free_submissions;
-    struct ingest_request *forced;         /* waiting for their commit */
-    struct http_exchange *parked[64];      /* waiting for a producer's write in flight */
+    struct ingest_request *forced;    /* waiting for their commit */
+    struct http_exchange *parked[64]; /* waiting for a producer's write in flight */
     unsigned parked_count;
     unsigned in_flight;
     _Atomic uint64_t counters[COUNTER_COUNT];

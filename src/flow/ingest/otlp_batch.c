@@ -193,9 +193,8 @@ enum status otlp_batch_view(const struct otlp_batch *batch, struct arrow_batch *
             continue;
         }
         status = arrow_builder_view(&batch->columns[i], &view.arena, &values[i], err);
-        view.columns[i] = (struct arrow_array){.length = batch->rows,
-                                               .values = batch->indices[domain].data,
-                                               .dictionary = &values[i]};
+        view.columns[i] = (struct arrow_array){
+            .length = batch->rows, .values = batch->indices[domain].data, .dictionary = &values[i]};
         if (status == STATUS_OK && !lift_nulls(&view.columns[i], &values[i], &view.arena))
             status = error_set(err, STATUS_NO_MEMORY, "otlp batch: out of memory");
     }

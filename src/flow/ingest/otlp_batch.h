@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows of one OTLP table under construction. Columns of the row domain have a builder with a slot a
- * row; columns of the other domains have a builder with a slot a distinct resource, scope or metric,
- * and the domain one int32 index a row, shared by all its columns.
+ * row; columns of the other domains have a builder with a slot a distinct resource, scope or
+ * metric, and the domain one int32 index a row, shared by all its columns.
  */
 #ifndef SLUICE_FLOW_INGEST_OTLP_BATCH_H
 #define SLUICE_FLOW_INGEST_OTLP_BATCH_H
@@ -24,8 +24,8 @@ struct otlp_batch {
     struct arrow_builder columns[OTLP_COLUMNS_MAX];
     struct buf indices[DOMAIN_COUNT];
     struct otlp_memo memos[DOMAIN_COUNT];
-    int32_t current[DOMAIN_COUNT];       /* ordinal of the message at hand */
-    uint64_t generation[DOMAIN_COUNT];   /* of the decoder, when `current` was set */
+    int32_t current[DOMAIN_COUNT];     /* ordinal of the message at hand */
+    uint64_t generation[DOMAIN_COUNT]; /* of the decoder, when `current` was set */
     int64_t rows;
     bool is_failed; /* a memo found no memory */
 };

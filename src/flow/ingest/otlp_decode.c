@@ -61,7 +61,8 @@ void otlp_decoder_deinit(struct otlp_decoder *decoder)
 
 /* ---- what encloses the items ---- */
 
-/* One level of the request: the singular message 1, the text 3, and whether anything else is there. */
+/* One level of the request: the singular message 1, the text 3, and whether anything else is there.
+ */
 static bool read_level(struct otlp_decoder *decoder, struct span message, enum otlp_domain domain,
                        struct span *out_inner, struct span *out_schema_url)
 {
@@ -207,8 +208,7 @@ static void append_resource(struct otlp_decoder *decoder, struct otlp_batch *bat
     otlp_put_attributes(decoder, &columns[COL_RESOURCE_ATTRIBUTES],
                         &columns[COL_RESOURCE_ATTRIBUTES_TYPES], &decoder->pairs2);
     put_u32(&columns[COL_RESOURCE_DROPPED], dropped);
-    otlp_put_text_or_null(decoder, &columns[COL_RESOURCE_SCHEMA_URL],
-                          decoder->resource_schema_url);
+    otlp_put_text_or_null(decoder, &columns[COL_RESOURCE_SCHEMA_URL], decoder->resource_schema_url);
     put_entity_refs(decoder, &columns[COL_RESOURCE_ENTITY_REFS], &decoder->children2);
 }
 
@@ -374,7 +374,8 @@ static void rewrap(struct buf *out, const struct otlp_level *level, struct span 
     wire_put_bytes(out, level->field, inner);
 }
 
-/* The item as sent with all that encloses it, up to the ResourceLogs, -Spans or -Metrics message. */
+/* The item as sent with all that encloses it, up to the ResourceLogs, -Spans or -Metrics message.
+ */
 static void put_raw(struct otlp_decoder *decoder, struct arrow_builder *builder, struct span item)
 {
     struct buf from = {0}, to = {0};

@@ -3,8 +3,8 @@
  * OTLP protobuf -> columns. One decoder a worker; its batches are filled by request after request.
  *
  * A request that is not well-formed protobuf is refused whole, and what it had appended is rolled
- * back. What is wrong within an item touches that item alone: it is rejected (nested too deeply), or
- * stored with the message's bytes in _sluice_raw beside what columns can hold (text that is not
+ * back. What is wrong within an item touches that item alone: it is rejected (nested too deeply),
+ * or stored with the message's bytes in _sluice_raw beside what columns can hold (text that is not
  * UTF-8, ids of wrong length, times beyond int64, keys that stand twice, unknown fields).
  *
  * Rules: text without presence is null where empty; keys that stand twice: the last value counts;
@@ -30,9 +30,9 @@ struct otlp_level {
 
 struct otlp_decoder {
     struct otlp_batch *batches[OTLP_TABLE_COUNT]; /* made when first needed */
-    uint64_t hash_seed;   /* so that nobody can choose which resources collide */
+    uint64_t hash_seed; /* so that nobody can choose which resources collide */
     uint64_t items_max;
-    size_t bytes_max;     /* of a batch, after a request */
+    size_t bytes_max; /* of a batch, after a request */
 
     /* of the request at hand */
     int64_t received_us;
@@ -52,12 +52,12 @@ struct otlp_decoder {
 
     /* of the item */
     bool is_raw;
-    const char *refusal; /* why the item must be rejected; NULL: it need not */
+    const char *refusal;         /* why the item must be rejected; NULL: it need not */
     uint64_t refused_generation; /* of a resource or scope that was refused */
-    struct buf pairs, pairs2;  /* struct span: attributes, and those of a nested message */
-    struct buf children;       /* struct span: events, links, exemplars, ... */
+    struct buf pairs, pairs2;    /* struct span: attributes, and those of a nested message */
+    struct buf children;         /* struct span: events, links, exemplars, ... */
     struct buf children2;
-    struct buf longs, longs2;  /* uint64_t: bucket counts, bounds */
+    struct buf longs, longs2; /* uint64_t: bucket counts, bounds */
     struct buf text, types, scratch, slots, merged[DOMAIN_COUNT];
 };
 
@@ -81,7 +81,8 @@ struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_
 void otlp_row_end(struct otlp_decoder *decoder, struct otlp_batch *batch, struct span item,
                   uint64_t time_nano, uint64_t fallback_nano);
 
-/* To call once the lists of the item at hand are filled: counts them, and refuses what is too long. */
+/* To call once the lists of the item at hand are filled: counts them, and refuses what is too long.
+ */
 void otlp_check_lists(struct otlp_decoder *decoder, struct otlp_batch *batch);
 /* The same for one list of a nested message. */
 void otlp_refuse_long(struct otlp_decoder *decoder, const struct buf *list);

@@ -37,15 +37,15 @@ static void refuse(struct ingest_worker *worker, struct http_exchange *exchange,
                    const struct error *err)
 {
     int code = status_http_code(err->status);
-    ingest_count(worker, code < 500 && code != 429 ? COUNT_BAD_REQUESTS : COUNT_REFUSED_REQUESTS, 1);
+    ingest_count(worker, code < 500 && code != 429 ? COUNT_BAD_REQUESTS : COUNT_REFUSED_REQUESTS,
+                 1);
     answer_status(exchange, err->status, code, err->message, is_worth_a_retry(code) ? 1000 : 0);
 }
 
 static void count_ack(struct ingest_worker *worker, int64_t elapsed_ns)
 {
     size_t bucket = 0;
-    while (bucket < ACK_BUCKETS - 1 &&
-           elapsed_ns > (int64_t)ingest_ack_bucket_us(bucket) * 1000)
+    while (bucket < ACK_BUCKETS - 1 && elapsed_ns > (int64_t)ingest_ack_bucket_us(bucket) * 1000)
         bucket++;
     atomic_fetch_add_explicit(&worker->ack_buckets[bucket], 1, memory_order_relaxed);
     ingest_count(worker, COUNT_ACK_NS, (uint64_t)elapsed_ns);
@@ -105,8 +105,8 @@ void ingest_answer(struct ingest_request *request, const char *boundary)
                         request->seq[i], request->first_row[i], request->rows[i]);
     }
     if (request->mode == MODE_WAIT_FOR)
-        count_ack(worker, env_mono_ns(worker->ingest->env) -
-                              http_exchange_started_ns(request->exchange));
+        count_ack(worker,
+                  env_mono_ns(worker->ingest->env) - http_exchange_started_ns(request->exchange));
     answer_stored(request->exchange, &receipts, boundary, request->rejected,
                   request->reject_reason);
     request->exchange = NULL;

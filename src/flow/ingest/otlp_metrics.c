@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Metric (opentelemetry/proto/metrics/v1/metrics.proto) -> rows of the five otel.metrics_* tables, one
- * a data point.
+ * Metric (opentelemetry/proto/metrics/v1/metrics.proto) -> rows of the five otel.metrics_* tables,
+ * one a data point.
  */
 #include "flow/ingest/otlp_decode.h"
 
-enum metric_data { DATA_GAUGE = 5, DATA_SUM = 7, DATA_HISTOGRAM = 9, DATA_EXP_HISTOGRAM = 10,
-                   DATA_SUMMARY = 11 };
+enum metric_data {
+    DATA_GAUGE = 5,
+    DATA_SUM = 7,
+    DATA_HISTOGRAM = 9,
+    DATA_EXP_HISTOGRAM = 10,
+    DATA_SUMMARY = 11
+};
 
 /* What encloses the data points of one Metric. */
 struct metric_context {
@@ -37,7 +42,8 @@ static void put_double_or_null(struct arrow_builder *builder, bool is_there, uin
 
 /* ---- repeated numbers ---- */
 
-static void push_fixed(struct otlp_decoder *decoder, struct buf *list, const struct wire_field *field)
+static void push_fixed(struct otlp_decoder *decoder, struct buf *list,
+                       const struct wire_field *field)
 {
     if ((field->key & 7) == WIRE_I64) {
         buf_put(list, &field->value, sizeof field->value);
@@ -98,7 +104,8 @@ static void put_buckets(struct otlp_decoder *decoder, struct arrow_builder *offs
     while (wire_next(&wire, &field)) {
         if (field.key == WIRE_KEY(1, WIRE_VARINT))
             start = wire_zigzag(field.value & UINT32_MAX);
-        else if (field.key >> 3 == 2 && ((field.key & 7) == WIRE_LEN || (field.key & 7) == WIRE_VARINT))
+        else if (field.key >> 3 == 2 &&
+                 ((field.key & 7) == WIRE_LEN || (field.key & 7) == WIRE_VARINT))
             push_varints(decoder, &decoder->longs, &field);
         else
             decoder->is_raw = true;
@@ -495,9 +502,9 @@ static bool read_metric(struct otlp_decoder *decoder, struct span message,
         bool is_length = (field.key & 7) == WIRE_LEN;
         if (is_length && (number <= 3 || number == 12)) {
             buf_put(header, field.start, (size_t)(wire.at - field.start));
-        } else if (is_length && (number == DATA_GAUGE || number == DATA_SUM ||
-                                 number == DATA_HISTOGRAM || number == DATA_EXP_HISTOGRAM ||
-                                 number == DATA_SUMMARY)) {
+        } else if (is_length &&
+                   (number == DATA_GAUGE || number == DATA_SUM || number == DATA_HISTOGRAM ||
+                    number == DATA_EXP_HISTOGRAM || number == DATA_SUMMARY)) {
             is_raw |= metric->data_field != 0;
             metric->data_field = number;
             metric->data = field.bytes;

@@ -5,26 +5,34 @@
  */
 #include "flow/ingest/otlp_tables.h"
 
-#include <pthread.h>
+#include <threads.h>
 
 /* "resource" and "scope" stand for the Resource and InstrumentationScope messages, "item" for the
  * LogRecord, Span or data point, "metric" for the Metric. */
 #define COMMON_COLUMNS                                                                             \
-    {"time", KIND_TIME, DOMAIN_ROW, "event time: the item's time if plausible, else observed, else receipt"}, \
-    {"service_name", KIND_TEXT, DOMAIN_RESOURCE, "resource.attributes[service.name]"},             \
-    {"resource_attributes", KIND_MAP, DOMAIN_RESOURCE, "resource.attributes"},                     \
-    {"resource_attributes_types", KIND_TEXT, DOMAIN_RESOURCE, "types of resource.attributes, one character a pair"}, \
-    {"resource_dropped_attributes_count", KIND_LONG, DOMAIN_RESOURCE, "resource.dropped_attributes_count"}, \
-    {"resource_schema_url", KIND_TEXT, DOMAIN_RESOURCE, "schema_url beside the resource"},         \
-    {"resource_entity_refs", KIND_TEXT, DOMAIN_RESOURCE, "resource.entity_refs as a JSON array"},  \
-    {"scope_name", KIND_TEXT, DOMAIN_SCOPE, "scope.name"},                                         \
-    {"scope_version", KIND_TEXT, DOMAIN_SCOPE, "scope.version"},                                   \
-    {"scope_attributes", KIND_MAP, DOMAIN_SCOPE, "scope.attributes"},                              \
-    {"scope_attributes_types", KIND_TEXT, DOMAIN_SCOPE, "types of scope.attributes"},              \
-    {"scope_dropped_attributes_count", KIND_LONG, DOMAIN_SCOPE, "scope.dropped_attributes_count"}, \
-    {"scope_schema_url", KIND_TEXT, DOMAIN_SCOPE, "schema_url beside the scope"},                  \
-    {"_sluice_raw", KIND_BINARY, DOMAIN_ROW, "the message as sent, wrapped up to its resource, where columns cannot give it back"}, \
-    {"_sluice_received", KIND_TIME, DOMAIN_ROW, "when the request arrived"}
+    {"time", KIND_TIME, DOMAIN_ROW,                                                                \
+     "event time: the item's time if plausible, else observed, else receipt"},                     \
+        {"service_name", KIND_TEXT, DOMAIN_RESOURCE, "resource.attributes[service.name]"},         \
+        {"resource_attributes", KIND_MAP, DOMAIN_RESOURCE, "resource.attributes"},                 \
+        {"resource_attributes_types", KIND_TEXT, DOMAIN_RESOURCE,                                  \
+         "types of resource.attributes, one character a pair"},                                    \
+        {"resource_dropped_attributes_count", KIND_LONG, DOMAIN_RESOURCE,                          \
+         "resource.dropped_attributes_count"},                                                     \
+        {"resource_schema_url", KIND_TEXT, DOMAIN_RESOURCE, "schema_url beside the resource"},     \
+        {"resource_entity_refs", KIND_TEXT, DOMAIN_RESOURCE,                                       \
+         "resource.entity_refs as a JSON array"},                                                  \
+        {"scope_name", KIND_TEXT, DOMAIN_SCOPE, "scope.name"},                                     \
+        {"scope_version", KIND_TEXT, DOMAIN_SCOPE, "scope.version"},                               \
+        {"scope_attributes", KIND_MAP, DOMAIN_SCOPE, "scope.attributes"},                          \
+        {"scope_attributes_types", KIND_TEXT, DOMAIN_SCOPE, "types of scope.attributes"},          \
+        {"scope_dropped_attributes_count", KIND_LONG, DOMAIN_SCOPE,                                \
+         "scope.dropped_attributes_count"},                                                        \
+        {"scope_schema_url", KIND_TEXT, DOMAIN_SCOPE, "schema_url beside the scope"},              \
+        {"_sluice_raw", KIND_BINARY, DOMAIN_ROW,                                                   \
+         "the message as sent, wrapped up to its resource, where columns cannot give it back"},    \
+    {                                                                                              \
+        "_sluice_received", KIND_TIME, DOMAIN_ROW, "when the request arrived"                      \
+    }
 
 static const struct otlp_column logs_columns[] = {
     COMMON_COLUMNS,
@@ -69,20 +77,24 @@ _Static_assert(COUNT_OF(spans_columns) == SPAN_COLUMN_COUNT, "spans columns");
 
 #define METRIC_COLUMNS                                                                             \
     COMMON_COLUMNS, {"name", KIND_TEXT, DOMAIN_METRIC, "metric.name"},                             \
-    {"description", KIND_TEXT, DOMAIN_METRIC, "metric.description"},                               \
-    {"unit", KIND_TEXT, DOMAIN_METRIC, "metric.unit"},                                             \
-    {"metadata", KIND_MAP, DOMAIN_METRIC, "metric.metadata"},                                      \
-    {"metadata_types", KIND_TEXT, DOMAIN_METRIC, "types of metric.metadata"},                      \
-    {"start_time_unix_nano", KIND_LONG, DOMAIN_ROW, "item.start_time_unix_nano"},                  \
-    {"time_unix_nano", KIND_LONG, DOMAIN_ROW, "item.time_unix_nano"},                              \
-    {"attributes", KIND_MAP, DOMAIN_ROW, "item.attributes"},                                       \
-    {"attributes_types", KIND_TEXT, DOMAIN_ROW, "types of item.attributes"},                       \
-    {"flags", KIND_LONG, DOMAIN_ROW, "item.flags"}
+        {"description", KIND_TEXT, DOMAIN_METRIC, "metric.description"},                           \
+        {"unit", KIND_TEXT, DOMAIN_METRIC, "metric.unit"},                                         \
+        {"metadata", KIND_MAP, DOMAIN_METRIC, "metric.metadata"},                                  \
+        {"metadata_types", KIND_TEXT, DOMAIN_METRIC, "types of metric.metadata"},                  \
+        {"start_time_unix_nano", KIND_LONG, DOMAIN_ROW, "item.start_time_unix_nano"},              \
+        {"time_unix_nano", KIND_LONG, DOMAIN_ROW, "item.time_unix_nano"},                          \
+        {"attributes", KIND_MAP, DOMAIN_ROW, "item.attributes"},                                   \
+        {"attributes_types", KIND_TEXT, DOMAIN_ROW, "types of item.attributes"},                   \
+    {                                                                                              \
+        "flags", KIND_LONG, DOMAIN_ROW, "item.flags"                                               \
+    }
 
 #define NUMBER_COLUMNS                                                                             \
     METRIC_COLUMNS, {"as_double", KIND_DOUBLE, DOMAIN_ROW, "item.as_double"},                      \
-    {"as_int", KIND_LONG, DOMAIN_ROW, "item.as_int"},                                              \
-    {"exemplars", KIND_EXEMPLARS, DOMAIN_ROW, "item.exemplars"}
+        {"as_int", KIND_LONG, DOMAIN_ROW, "item.as_int"},                                          \
+    {                                                                                              \
+        "exemplars", KIND_EXEMPLARS, DOMAIN_ROW, "item.exemplars"                                  \
+    }
 
 static const struct otlp_column gauge_columns[] = {NUMBER_COLUMNS};
 _Static_assert(COUNT_OF(gauge_columns) == GAUGE_COLUMN_COUNT, "gauge columns");
@@ -96,10 +108,14 @@ _Static_assert(COUNT_OF(sum_columns) == SUM_COLUMN_COUNT, "sum columns");
 
 #define HISTOGRAM_COLUMNS                                                                          \
     METRIC_COLUMNS, {"count", KIND_LONG, DOMAIN_ROW, "item.count"},                                \
-    {"sum", KIND_DOUBLE, DOMAIN_ROW, "item.sum"}, {"min", KIND_DOUBLE, DOMAIN_ROW, "item.min"},    \
-    {"max", KIND_DOUBLE, DOMAIN_ROW, "item.max"},                                                  \
-    {"aggregation_temporality", KIND_INT, DOMAIN_ROW, "metric.<data>.aggregation_temporality"},    \
-    {"exemplars", KIND_EXEMPLARS, DOMAIN_ROW, "item.exemplars"}
+        {"sum", KIND_DOUBLE, DOMAIN_ROW, "item.sum"},                                              \
+        {"min", KIND_DOUBLE, DOMAIN_ROW, "item.min"},                                              \
+        {"max", KIND_DOUBLE, DOMAIN_ROW, "item.max"},                                              \
+        {"aggregation_temporality", KIND_INT, DOMAIN_ROW,                                          \
+         "metric.<data>.aggregation_temporality"},                                                 \
+    {                                                                                              \
+        "exemplars", KIND_EXEMPLARS, DOMAIN_ROW, "item.exemplars"                                  \
+    }
 
 static const struct otlp_column histogram_columns[] = {
     HISTOGRAM_COLUMNS,
@@ -155,27 +171,35 @@ struct child {
 };
 
 static const struct child event_children[] = {
-    {"time_unix_nano", KIND_LONG},   {"name", KIND_TEXT},
-    {"attributes", KIND_MAP},        {"attributes_types", KIND_TEXT},
+    {"time_unix_nano", KIND_LONG},
+    {"name", KIND_TEXT},
+    {"attributes", KIND_MAP},
+    {"attributes_types", KIND_TEXT},
     {"dropped_attributes_count", KIND_LONG},
 };
 static const struct child link_children[] = {
-    {"trace_id", KIND_TEXT},         {"span_id", KIND_TEXT},
-    {"trace_state", KIND_TEXT},      {"attributes", KIND_MAP},
-    {"attributes_types", KIND_TEXT}, {"dropped_attributes_count", KIND_LONG},
+    {"trace_id", KIND_TEXT},
+    {"span_id", KIND_TEXT},
+    {"trace_state", KIND_TEXT},
+    {"attributes", KIND_MAP},
+    {"attributes_types", KIND_TEXT},
+    {"dropped_attributes_count", KIND_LONG},
     {"flags", KIND_LONG},
 };
 static const struct child exemplar_children[] = {
-    {"time_unix_nano", KIND_LONG},      {"as_double", KIND_DOUBLE},
-    {"as_int", KIND_LONG},              {"span_id", KIND_TEXT},
-    {"trace_id", KIND_TEXT},            {"filtered_attributes", KIND_MAP},
+    {"time_unix_nano", KIND_LONG},
+    {"as_double", KIND_DOUBLE},
+    {"as_int", KIND_LONG},
+    {"span_id", KIND_TEXT},
+    {"trace_id", KIND_TEXT},
+    {"filtered_attributes", KIND_MAP},
     {"filtered_attributes_types", KIND_TEXT},
 };
 static const struct child quantile_children[] = {{"quantile", KIND_DOUBLE}, {"value", KIND_DOUBLE}};
 
 static struct arena schema_arena;
 static struct otlp_table tables[OTLP_TABLE_COUNT];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static once_flag once = ONCE_FLAG_INIT;
 
 static void *owned(size_t count, size_t bytes)
 {
@@ -317,6 +341,6 @@ static void build_all(void)
 
 const struct otlp_table *otlp_table(enum otlp_table_id id)
 {
-    pthread_once(&once, build_all);
+    call_once(&once, build_all);
     return &tables[id];
 }

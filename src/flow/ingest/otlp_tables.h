@@ -13,14 +13,14 @@
 enum otlp_domain { DOMAIN_ROW, DOMAIN_RESOURCE, DOMAIN_SCOPE, DOMAIN_METRIC, DOMAIN_COUNT };
 
 enum otlp_kind {
-    KIND_TIME,   /* timestamptz, required */
+    KIND_TIME, /* timestamptz, required */
     KIND_LONG,
     KIND_INT,
     KIND_DOUBLE,
     KIND_BOOL,
     KIND_TEXT,
     KIND_BINARY,
-    KIND_MAP,    /* map<string,string> with dictionary keys */
+    KIND_MAP, /* map<string,string> with dictionary keys */
     KIND_LONGS,
     KIND_DOUBLES,
     KIND_EVENTS,
@@ -38,22 +38,22 @@ struct otlp_column {
 
 /* Columns in the order of the rows of otlp_tables.c; decoders name them by these. */
 enum common_column { /* the first of every table */
-    COL_TIME,
-    COL_SERVICE_NAME,
-    COL_RESOURCE_ATTRIBUTES,
-    COL_RESOURCE_ATTRIBUTES_TYPES,
-    COL_RESOURCE_DROPPED,
-    COL_RESOURCE_SCHEMA_URL,
-    COL_RESOURCE_ENTITY_REFS,
-    COL_SCOPE_NAME,
-    COL_SCOPE_VERSION,
-    COL_SCOPE_ATTRIBUTES,
-    COL_SCOPE_ATTRIBUTES_TYPES,
-    COL_SCOPE_DROPPED,
-    COL_SCOPE_SCHEMA_URL,
-    COL_RAW,
-    COL_RECEIVED,
-    COL_COMMON_COUNT
+                     COL_TIME,
+                     COL_SERVICE_NAME,
+                     COL_RESOURCE_ATTRIBUTES,
+                     COL_RESOURCE_ATTRIBUTES_TYPES,
+                     COL_RESOURCE_DROPPED,
+                     COL_RESOURCE_SCHEMA_URL,
+                     COL_RESOURCE_ENTITY_REFS,
+                     COL_SCOPE_NAME,
+                     COL_SCOPE_VERSION,
+                     COL_SCOPE_ATTRIBUTES,
+                     COL_SCOPE_ATTRIBUTES_TYPES,
+                     COL_SCOPE_DROPPED,
+                     COL_SCOPE_SCHEMA_URL,
+                     COL_RAW,
+                     COL_RECEIVED,
+                     COL_COMMON_COUNT
 };
 
 enum logs_column {
@@ -96,27 +96,27 @@ enum spans_column {
 };
 
 enum metric_common_column { /* the next of every metrics table */
-    MET_NAME = COL_COMMON_COUNT,
-    MET_DESCRIPTION,
-    MET_UNIT,
-    MET_METADATA,
-    MET_METADATA_TYPES,
-    MET_START_NANO,
-    MET_TIME_NANO,
-    MET_ATTRIBUTES,
-    MET_ATTRIBUTES_TYPES,
-    MET_FLAGS,
-    MET_COMMON_COUNT
+                            MET_NAME = COL_COMMON_COUNT,
+                            MET_DESCRIPTION,
+                            MET_UNIT,
+                            MET_METADATA,
+                            MET_METADATA_TYPES,
+                            MET_START_NANO,
+                            MET_TIME_NANO,
+                            MET_ATTRIBUTES,
+                            MET_ATTRIBUTES_TYPES,
+                            MET_FLAGS,
+                            MET_COMMON_COUNT
 };
 
 enum number_column { /* gauge and sum */
-    NUM_AS_DOUBLE = MET_COMMON_COUNT,
-    NUM_AS_INT,
-    NUM_EXEMPLARS,
-    GAUGE_COLUMN_COUNT,
-    SUM_TEMPORALITY = GAUGE_COLUMN_COUNT,
-    SUM_IS_MONOTONIC,
-    SUM_COLUMN_COUNT
+                     NUM_AS_DOUBLE = MET_COMMON_COUNT,
+                     NUM_AS_INT,
+                     NUM_EXEMPLARS,
+                     GAUGE_COLUMN_COUNT,
+                     SUM_TEMPORALITY = GAUGE_COLUMN_COUNT,
+                     SUM_IS_MONOTONIC,
+                     SUM_COLUMN_COUNT
 };
 
 enum histogram_column {
@@ -132,29 +132,38 @@ enum histogram_column {
 };
 
 enum exp_histogram_column { /* the first six as in histograms */
-    EXP_SCALE = HIST_BUCKET_COUNTS,
-    EXP_ZERO_COUNT,
-    EXP_ZERO_THRESHOLD,
-    EXP_POSITIVE_OFFSET,
-    EXP_POSITIVE_COUNTS,
-    EXP_NEGATIVE_OFFSET,
-    EXP_NEGATIVE_COUNTS,
-    EXP_COLUMN_COUNT
+                            EXP_SCALE = HIST_BUCKET_COUNTS,
+                            EXP_ZERO_COUNT,
+                            EXP_ZERO_THRESHOLD,
+                            EXP_POSITIVE_OFFSET,
+                            EXP_POSITIVE_COUNTS,
+                            EXP_NEGATIVE_OFFSET,
+                            EXP_NEGATIVE_COUNTS,
+                            EXP_COLUMN_COUNT
 };
 
-enum summary_column {
-    SUMM_COUNT = MET_COMMON_COUNT,
-    SUMM_SUM,
-    SUMM_QUANTILES,
-    SUMM_COLUMN_COUNT
-};
+enum summary_column { SUMM_COUNT = MET_COMMON_COUNT, SUMM_SUM, SUMM_QUANTILES, SUMM_COLUMN_COUNT };
 
 /* Children of the nested columns, in order. */
 enum event_child { EVENT_TIME, EVENT_NAME, EVENT_ATTRIBUTES, EVENT_TYPES, EVENT_DROPPED };
-enum link_child { LINK_TRACE_ID, LINK_SPAN_ID, LINK_STATE, LINK_ATTRIBUTES, LINK_TYPES, LINK_DROPPED,
-                  LINK_FLAGS };
-enum exemplar_child { EX_TIME, EX_AS_DOUBLE, EX_AS_INT, EX_SPAN_ID, EX_TRACE_ID, EX_ATTRIBUTES,
-                      EX_TYPES };
+enum link_child {
+    LINK_TRACE_ID,
+    LINK_SPAN_ID,
+    LINK_STATE,
+    LINK_ATTRIBUTES,
+    LINK_TYPES,
+    LINK_DROPPED,
+    LINK_FLAGS
+};
+enum exemplar_child {
+    EX_TIME,
+    EX_AS_DOUBLE,
+    EX_AS_INT,
+    EX_SPAN_ID,
+    EX_TRACE_ID,
+    EX_ATTRIBUTES,
+    EX_TYPES
+};
 enum quantile_child { QUANTILE_QUANTILE, QUANTILE_VALUE };
 
 enum otlp_table_id {

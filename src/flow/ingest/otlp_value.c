@@ -322,7 +322,8 @@ void otlp_put_any(struct otlp_decoder *decoder, struct arrow_builder *builder, s
 
 enum { FEW_PAIRS = 16 };
 
-/* For many pairs, and for any with a key that stands twice: slots[] maps a key to its last place. */
+/* For many pairs, and for any with a key that stands twice: slots[] maps a key to its last place.
+ */
 static uint32_t *last_places(struct otlp_decoder *decoder, const struct key_value *pairs,
                              size_t count, uint32_t *out_mask)
 {
@@ -336,8 +337,9 @@ static uint32_t *last_places(struct otlp_decoder *decoder, const struct key_valu
         return NULL;
     memset(slots, 0xff, slot_count * sizeof *slots);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t slot = (uint32_t)hash64_seeded(pairs[i].key.data, pairs[i].key.length,
-                                                decoder->hash_seed) & (slot_count - 1);
+        uint32_t slot =
+            (uint32_t)hash64_seeded(pairs[i].key.data, pairs[i].key.length, decoder->hash_seed) &
+            (slot_count - 1);
         while (slots[slot] != UINT32_MAX && !span_equal(pairs[slots[slot]].key, pairs[i].key))
             slot = (slot + 1) & (slot_count - 1);
         slots[slot] = i;
@@ -349,8 +351,8 @@ static uint32_t *last_places(struct otlp_decoder *decoder, const struct key_valu
 static bool is_last_place(const struct otlp_decoder *decoder, const struct key_value *pairs,
                           const uint32_t *slots, uint32_t mask, uint32_t i)
 {
-    uint32_t slot = (uint32_t)hash64_seeded(pairs[i].key.data, pairs[i].key.length,
-                                            decoder->hash_seed) & mask;
+    uint32_t slot =
+        (uint32_t)hash64_seeded(pairs[i].key.data, pairs[i].key.length, decoder->hash_seed) & mask;
     while (!span_equal(pairs[slots[slot]].key, pairs[i].key))
         slot = (slot + 1) & mask;
     return slots[slot] == i;

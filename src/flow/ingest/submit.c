@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Natural batching (L12): builders become a submission when the log is ready for more, so that a lone
- * request waits for nothing and many share one sync.
+ * Natural batching (L12): builders become a submission when the log is ready for more, so that a
+ * lone request waits for nothing and many share one sync.
  *
  * submission_done runs on the log's thread and wait_done on the publisher's; both only post a task.
  */
 #include "flow/ingest/ingest_internal.h"
 
 enum {
-    IN_FLIGHT_MAX = 8,               /* submissions a worker may have under way */
-    FLUSH_EARLY_BYTES = 2 << 20,     /* worth a unit of its own while another is in flight */
+    IN_FLIGHT_MAX = 8,           /* submissions a worker may have under way */
+    FLUSH_EARLY_BYTES = 2 << 20, /* worth a unit of its own while another is in flight */
     FLUSH_NOW_BYTES = 16 << 20,
     EARLY_IN_FLIGHT = 3,
 };
@@ -203,8 +203,8 @@ static enum status encode_entry(struct ingest_worker *worker, struct ingest_subm
         .schema_fingerprint = batch->table->fingerprint,
         .rows = (uint32_t)batch->rows,
         .contributions = (const void *)submission->contributions[table].data,
-        .contribution_count = (uint32_t)(submission->contributions[table].length /
-                                         sizeof(struct wal_contribution)),
+        .contribution_count =
+            (uint32_t)(submission->contributions[table].length / sizeof(struct wal_contribution)),
         .payload = span_of(payload->data, payload->length),
         .payload_crc = crc32c(0, payload->data, payload->length),
     };
@@ -309,8 +309,8 @@ void ingest_worker_round(void *context, struct http_worker *http)
     UNUSED(context);
     struct ingest_worker *worker = http_worker_state(http);
     if (worker->requests &&
-        (worker->in_flight == 0 || (worker->in_flight < EARLY_IN_FLIGHT &&
-                                    builder_bytes(worker) >= FLUSH_EARLY_BYTES)))
+        (worker->in_flight == 0 ||
+         (worker->in_flight < EARLY_IN_FLIGHT && builder_bytes(worker) >= FLUSH_EARLY_BYTES)))
         ingest_worker_flush(worker);
     if (worker->forced)
         expire_forced(worker);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Our columns in their table. Tables are made by us, copied, made by others, and changed by anybody:
- * a column is found by its name, and what is written carries the id that the table gives it. Unknown
- * optional columns are null; a column that is missing, of another type, or required and unknown
- * halts the lane and is named.
+ * Our columns in their table. Tables are made by us, copied, made by others, and changed by
+ * anybody: a column is found by its name, and what is written carries the id that the table gives
+ * it. Unknown optional columns are null; a column that is missing, of another type, or required and
+ * unknown halts the lane and is named.
  */
 #include <stdio.h>
 
@@ -17,9 +17,8 @@ static const struct arrow_field position_fields[] = {
 };
 static const int position_sources[] = {SOURCE_LOG, SOURCE_GROUP, SOURCE_SEQ, SOURCE_INDEX};
 
-static enum status binding_new_schema(const struct publish_table *definition,
-                                      struct arena *arena, struct arrow_schema *out_schema,
-                                      struct error *err)
+static enum status binding_new_schema(const struct publish_table *definition, struct arena *arena,
+                                      struct arrow_schema *out_schema, struct error *err)
 {
     struct arrow_schema payload;
     TRY(arrow_schema_copy(definition->schema, arena, &payload, err));
@@ -178,7 +177,8 @@ static enum status check_all_bound(const struct binding *binding,
     for (uint32_t i = 0; i < binding->payload->field_count; i++) {
         const char *name = binding->payload->fields[i].name;
         if (!iceberg_schema_find_name(theirs, name))
-            return error_set(err, STATUS_HALTED, "column %s: the table has none of that name", name);
+            return error_set(err, STATUS_HALTED, "column %s: the table has none of that name",
+                             name);
     }
     for (size_t i = 0; i < COUNT_OF(position_fields); i++) {
         if (!iceberg_schema_find_name(theirs, position_fields[i].name))
@@ -194,8 +194,8 @@ static enum status bind_partition(struct binding *binding, const struct iceberg_
     const struct iceberg_spec *spec = table->spec;
     struct iceberg_spec *copy = arena_alloc_zero(&binding->arena, 1, sizeof *copy);
     if (copy)
-        copy->fields = arena_alloc_zero(&binding->arena, spec->field_count + 1,
-                                        sizeof *copy->fields);
+        copy->fields =
+            arena_alloc_zero(&binding->arena, spec->field_count + 1, sizeof *copy->fields);
     binding->partition_columns =
         arena_alloc_zero(&binding->arena, spec->field_count + 1, sizeof(int));
     if (!copy || !copy->fields || !binding->partition_columns)
@@ -232,8 +232,8 @@ static int32_t sort_order_of(const struct publish_table *definition,
         const struct iceberg_field *source =
             iceberg_schema_find(table->schema, order->fields[i].source_id);
         if (!source || strcmp(source->name, definition->sort_columns[i]) != 0 ||
-            order->fields[i].transform.kind != ICEBERG_IDENTITY ||
-            order->fields[i].is_descending || order->fields[i].nulls_last)
+            order->fields[i].transform.kind != ICEBERG_IDENTITY || order->fields[i].is_descending ||
+            order->fields[i].nulls_last)
             return -1;
     }
     return order->order_id;
@@ -254,8 +254,8 @@ static enum status bind_all(struct binding *binding, const struct publish_table 
     TRY(check_all_bound(binding, theirs, err));
     enum status status = iceberg_schema_to_arrow(theirs, &binding->arena, &empty, err);
     if (status != STATUS_OK)
-        return error_set(err, STATUS_HALTED, "the table has a column that cannot be written here: %s",
-                         err->message);
+        return error_set(err, STATUS_HALTED,
+                         "the table has a column that cannot be written here: %s", err->message);
     for (uint32_t i = 0; i < count; i++)
         TRY(bind_column(binding, &theirs->fields[i], i, &empty, err));
     binding->schema_id = theirs->schema_id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One commit of ours: an append of the record's files, or a statement without files. What it says of
- * us stands in the summary and in the table's properties, moved by one atomic change (E1). The record
- * on disk names the base and the attempt before the catalog is asked (E8 step 4, E9).
+ * One commit of ours: an append of the record's files, or a statement without files. What it says
+ * of us stands in the summary and in the table's properties, moved by one atomic change (E1). The
+ * record on disk names the base and the attempt before the catalog is asked (E8 step 4, E9).
  */
 #include <stdio.h>
 
@@ -69,8 +69,7 @@ static enum status saying_init(struct saying *saying, const struct lane *lane,
     say(saying, log, "positions", (const char *)saying->positions.data);
     say(saying, log, "epoch", epoch);
     say(saying, log, "digest", statement->digest);
-    say(saying, log, "sequence",
-        say_number(saying, (uint64_t)table->last_sequence_number + 1));
+    say(saying, log, "sequence", say_number(saying, (uint64_t)table->last_sequence_number + 1));
     say(saying, log, "row-sum", row_sum);
     say(saying, log, "row-sum-schema", say_number(saying, (uint64_t)statement->row_sum_schema));
     saying->property_count = saying->count;
@@ -154,8 +153,8 @@ enum status commit_record(struct lane *lane, const struct iceberg_table *table,
         .epoch = lane->epoch,
         .digest = record->digest,
         .row_sum = hash128_add(own->row_sum, record->row_sum),
-        .row_sum_schema = own->has_property || own->has_summary ? own->row_sum_schema
-                                                                : record->schema_id,
+        .row_sum_schema =
+            own->has_property || own->has_summary ? own->row_sum_schema : record->schema_id,
         .rows = record->rows,
     };
     struct iceberg_append wanted = {

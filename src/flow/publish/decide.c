@@ -54,15 +54,16 @@ static bool settle_history(const struct facts *facts, struct positions *position
     const struct own_state *own = facts->own;
     *position = own->positions;
     if (own->walk == WALK_LOST) {
-        *out_decision = because(out_reason, DECIDE_HALT,
-                                "the table was rolled back or replaced: its history no longer holds "
-                                "our commit with sequence number %lld",
-                                (long long)own->sequence);
+        *out_decision =
+            because(out_reason, DECIDE_HALT,
+                    "the table was rolled back or replaced: its history no longer holds "
+                    "our commit with sequence number %lld",
+                    (long long)own->sequence);
         return false;
     }
     if (!own->has_property && !own->has_summary) {
-        bool is_known = facts->record->exists && facts->record->is_descriptor &&
-                        !is_zero(&facts->record->from);
+        bool is_known =
+            facts->record->exists && facts->record->is_descriptor && !is_zero(&facts->record->from);
         is_known |= facts->checkpoint->exists && !is_zero(&facts->checkpoint->committed);
         is_known |= facts->has_ack && !is_zero(facts->ack);
         if (is_known) {

@@ -352,8 +352,8 @@ static bool get_file(const struct json_value *json, struct arena *arena, int32_t
 {
     const char *path = json_get_text(json, "path");
     int64_t order;
-    *file = (struct iceberg_data_file){.content = ICEBERG_DATA, .format = "PARQUET",
-                                       .spec_id = spec_id};
+    *file = (struct iceberg_data_file){
+        .content = ICEBERG_DATA, .format = "PARQUET", .spec_id = spec_id};
     if (!path || !json_get_i64(json, "records", &file->record_count) ||
         !json_get_i64(json, "bytes", &file->file_bytes) ||
         !json_get_i64(json, "sort-order", &order))
@@ -420,7 +420,8 @@ enum status record_save(struct lane *lane, const struct record *record, struct e
 static bool get_descriptor(const struct lane *lane, const struct json_value *json,
                            struct record *record)
 {
-    const struct json_value *files = json_get(json, "files"), *attempts = json_get(json, "attempts");
+    const struct json_value *files = json_get(json, "files"),
+                            *attempts = json_get(json, "attempts");
     const char *row_sum = json_get_text(json, "row-sum");
     int64_t rows, spec_id, schema_id, partition_count;
     if (!files || files->type != JSON_ARRAY || !attempts || attempts->type != JSON_ARRAY ||
@@ -448,8 +449,8 @@ static bool get_descriptor(const struct lane *lane, const struct json_value *jso
     }
     record->files = arena_alloc_zero(&record->arena, files->count + 1, sizeof *record->files);
     for (const struct json_value *item = files->first; item; item = item->next) {
-        if (!record->files || !get_file(item, &record->arena, record->spec_id,
-                                        &record->files[record->file_count++]))
+        if (!record->files ||
+            !get_file(item, &record->arena, record->spec_id, &record->files[record->file_count++]))
             return false;
     }
     return record->files != NULL;
@@ -517,8 +518,8 @@ enum status halt_load(struct lane *lane, struct error *err)
     enum status status = load_file(lane, "halt", &arena, &json, err);
     if (status == STATUS_OK) {
         const char *state = json_get_text(json, "state");
-        lane->state = state && strcmp(state, "stood-down") == 0 ? PUBLISH_STOOD_DOWN
-                                                                : PUBLISH_HALTED;
+        lane->state =
+            state && strcmp(state, "stood-down") == 0 ? PUBLISH_STOOD_DOWN : PUBLISH_HALTED;
         get_text(json, "reason", lane->reason, sizeof lane->reason);
         get_text(json, "remedy", lane->remedy, sizeof lane->remedy);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A lane's round: look at the table, resolve what is open, publish what is synced. The steps are those
- * of E8; after each of them the process may die, and README.md says what the next start does.
- * Thread: the publisher's, or the caller of publisher_run_once. lane->state, reason, info and waiters
- * are guarded by publisher->lock; the rest is the worker's alone.
+ * A lane's round: look at the table, resolve what is open, publish what is synced. The steps are
+ * those of E8; after each of them the process may die, and README.md says what the next start does.
+ * Thread: the publisher's, or the caller of publisher_run_once. lane->state, reason, info and
+ * waiters are guarded by publisher->lock; the rest is the worker's alone.
  */
 #include <stdio.h>
 
@@ -93,8 +93,7 @@ static enum status create_table(struct lane *lane, struct iceberg_table **out_ta
     const struct publish_table *definition = lane->definition;
     struct arrow_schema rows;
     struct iceberg_schema schema;
-    struct iceberg_partition_field partition = {
-        .transform = {.kind = ICEBERG_DAY}};
+    struct iceberg_partition_field partition = {.transform = {.kind = ICEBERG_DAY}};
     char partition_name[80];
     struct iceberg_spec spec = {.fields = &partition};
     struct iceberg_sort_field sort_fields[4] = {{0}};
@@ -109,7 +108,8 @@ static enum status create_table(struct lane *lane, struct iceberg_table **out_ta
                 sort_fields[s] = (struct iceberg_sort_field){
                     .source_id = schema.fields[i].id, .transform = {.kind = ICEBERG_IDENTITY}};
         }
-        if (definition->time_column && strcmp(schema.fields[i].name, definition->time_column) == 0) {
+        if (definition->time_column &&
+            strcmp(schema.fields[i].name, definition->time_column) == 0) {
             partition.source_id = schema.fields[i].id;
             snprintf(partition_name, sizeof partition_name, "%s_day", definition->time_column);
             partition.name = partition_name;
@@ -306,8 +306,8 @@ static enum status commit_and_settle(struct lane *lane, const struct iceberg_tab
     struct iceberg_table *after = NULL;
     TRY(commit_record(lane, table, own, with_new_id, &after, err)); /* 4, 5 */
     struct positions committed = lane->record.to;
-    enum status status = lane_settle(lane, &committed, lane->record.snapshot_id,
-                                     after->last_sequence_number, err);
+    enum status status =
+        lane_settle(lane, &committed, lane->record.snapshot_id, after->last_sequence_number, err);
     if (status == STATUS_OK)
         status = lane_delete_attempts(lane, after, &lane->record, err);
     if (status == STATUS_OK)
@@ -422,8 +422,7 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     case DECIDE_HALT_REBIND:
         return halt_now(lane, err, reason, remedy_rebind);
     case DECIDE_HALT:
-        return doubt(lane, err, reason,
-                     strstr(reason, "this log") ? remedy_fork : remedy_accept);
+        return doubt(lane, err, reason, strstr(reason, "this log") ? remedy_fork : remedy_accept);
     case DECISION_COUNT:
         break;
     }
@@ -447,16 +446,15 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
         goto done;
     }
     enum decision decision = lane_decide(lane, table, &own, &from, reason);
-    bool is_settled = decision == DECIDE_HALT || decision == DECIDE_HALT_REBIND ||
-                      decision == DECIDE_STAND_DOWN;
+    bool is_settled =
+        decision == DECIDE_HALT || decision == DECIDE_HALT_REBIND || decision == DECIDE_STAND_DOWN;
     if (!is_settled && !is_in_own_directory(lane, &own)) { /* E5 */
         status = lane_take_over(lane, &table, &own, err);
         goto done;
     }
     if (!lane->epoch.counter)
-        lane->epoch = own.epoch.counter
-                          ? own.epoch
-                          : (struct epoch){wal_incarnation(lane->publisher->wal), 1};
+        lane->epoch = own.epoch.counter ? own.epoch
+                                        : (struct epoch){wal_incarnation(lane->publisher->wal), 1};
     status = act(lane, decision, reason, table, &own, &from, must_publish, out_is_done, err);
 done:
     iceberg_table_destroy(table);
@@ -484,8 +482,7 @@ static struct wal_pending pending_of(struct lane *lane)
 static bool is_stopped(struct lane *lane)
 {
     env_lock(lane->publisher->lock);
-    bool is_stopped =
-        lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN;
+    bool is_stopped = lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN;
     env_unlock(lane->publisher->lock);
     return is_stopped;
 }
@@ -498,8 +495,9 @@ bool lane_is_due(struct lane *lane)
     if (is_stopped(lane) || now_ns < lane->retry_at_ns)
         return false;
     struct wal_pending pending = pending_of(lane);
-    int64_t age_ms =
-        pending.oldest_wall_ns ? (env_wall_ns(publisher->env) - pending.oldest_wall_ns) / 1000000 : 0;
+    int64_t age_ms = pending.oldest_wall_ns
+                         ? (env_wall_ns(publisher->env) - pending.oldest_wall_ns) / 1000000
+                         : 0;
     env_lock(publisher->lock);
     bool is_demanded = lane->is_demanded;
     lane->info.lag_rows = pending.rows;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which row goes where: partitions first, then the table's sort columns, ascending with nulls first
- * (E11). Keys are made once a row and compared as integers; only text that ties on its first bytes is
- * looked at again.
+ * (E11). Keys are made once a row and compared as integers; only text that ties on its first bytes
+ * is looked at again.
  */
 #include <stdlib.h>
 
@@ -66,8 +66,7 @@ static bool same_partition(const struct iceberg_value *a, const struct iceberg_v
                            uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (a[i].is_null != b[i].is_null ||
-            (!a[i].is_null && !iceberg_value_equal(&a[i], &b[i])))
+        if (a[i].is_null != b[i].is_null || (!a[i].is_null && !iceberg_value_equal(&a[i], &b[i])))
             return false;
     }
     return true;
@@ -76,7 +75,8 @@ static bool same_partition(const struct iceberg_value *a, const struct iceberg_v
 static enum status intern_partition(struct order *order, const struct iceberg_value *values,
                                     uint32_t count, uint32_t *out_partition, struct error *err)
 {
-    for (uint32_t i = order->partition_count; i > 0; i--) { /* rows come in time order: newest first */
+    for (uint32_t i = order->partition_count; i > 0;
+         i--) { /* rows come in time order: newest first */
         if (same_partition(order->partitions[i - 1], values, count)) {
             *out_partition = i - 1;
             return STATUS_OK;
@@ -102,14 +102,14 @@ static enum status intern_partition(struct order *order, const struct iceberg_va
 }
 
 static enum status partition_row(struct order *order, const struct binding *binding,
-                                 const struct arrow_batch *batch, int64_t row, struct arena *scratch,
-                                 uint32_t *out_partition, struct error *err)
+                                 const struct arrow_batch *batch, int64_t row,
+                                 struct arena *scratch, uint32_t *out_partition, struct error *err)
 {
     struct iceberg_value values[ICEBERG_PARTITION_FIELDS_MAX];
     for (uint32_t i = 0; i < binding->spec->field_count; i++) {
         int column = binding->partition_columns[i];
-        struct iceberg_value value = cell_value(&binding->payload->fields[column],
-                                                &batch->columns[column], row);
+        struct iceberg_value value =
+            cell_value(&binding->payload->fields[column], &batch->columns[column], row);
         TRY(iceberg_transform_apply(binding->spec->fields[i].transform, &value, scratch, &values[i],
                                     err));
     }
@@ -195,8 +195,10 @@ static enum status rank_dictionary(const struct range *range, int column, uint64
         }
         for (int64_t i = 0; i < values->length; i++) {
             struct iceberg_value value = cell_value(&value_field, values, i);
-            all[at++] = (struct ranked){.text = value.bytes, .is_null = value.is_null,
-                                        .batch = (uint32_t)b, .index = (uint32_t)i};
+            all[at++] = (struct ranked){.text = value.bytes,
+                                        .is_null = value.is_null,
+                                        .batch = (uint32_t)b,
+                                        .index = (uint32_t)i};
         }
     }
     qsort(all, total, sizeof *all, compare_ranked);
@@ -233,8 +235,8 @@ static enum status make_keys(struct order *order, const struct range *range, int
             continue;
         }
         struct iceberg_value value = cell_value(field, array, row->row);
-        row->keys[key] = is_text ? (value.is_null ? 0 : text_prefix(value.bytes))
-                                 : integer_key(&value);
+        row->keys[key] =
+            is_text ? (value.is_null ? 0 : text_prefix(value.bytes)) : integer_key(&value);
     }
     if (is_text && !ranks && key == 0)
         order->text_column = column;

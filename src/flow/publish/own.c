@@ -118,9 +118,9 @@ static bool read_state(const struct source *source, struct own_state *state, str
         !epoch_from_text(epoch, &state->epoch) || !sequence ||
         !parse_u64(sequence, strlen(sequence), &number) ||
         (row_sum && !hash128_from_text(row_sum, &state->row_sum))) {
-        *out_status = error_set(err, STATUS_CORRUPT,
-                                "the table's record of this log cannot be read (%s)",
-                                source->snapshot ? "snapshot summary" : "properties");
+        *out_status =
+            error_set(err, STATUS_CORRUPT, "the table's record of this log cannot be read (%s)",
+                      source->snapshot ? "snapshot summary" : "properties");
         return false;
     }
     if (row_sum_schema)
@@ -182,7 +182,8 @@ enum status own_state_read(const struct iceberg_table *table, struct log_id log,
         TRY(status);
     }
     if (has_summary && (!state.has_property || by_summary.sequence > state.sequence)) {
-        bool has_property = state.has_property; /* an older one that somebody put back does not count */
+        bool has_property =
+            state.has_property; /* an older one that somebody put back does not count */
         state = by_summary;
         state.has_property = has_property;
     }

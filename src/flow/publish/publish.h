@@ -28,16 +28,16 @@ struct publish_table {
 };
 
 struct publish_options {
-    const char *state_dir;       /* journal and checkpoints; made if missing */
-    uint64_t interval_ms;        /* default 10,000 */
-    uint64_t bytes;              /* of payload that publish at once; default 128 MiB */
-    uint64_t range_bytes_max;    /* of payload in one commit; default 64 MiB */
-    int zstd_level;              /* default 1 */
-    int64_t row_group_rows;      /* default 122,880 */
-    int64_t page_rows;           /* default 20,000; 2,000 where sorted by an id first */
+    const char *state_dir;               /* journal and checkpoints; made if missing */
+    uint64_t interval_ms;                /* default 10,000 */
+    uint64_t bytes;                      /* of payload that publish at once; default 128 MiB */
+    uint64_t range_bytes_max;            /* of payload in one commit; default 64 MiB */
+    int zstd_level;                      /* default 1 */
+    int64_t row_group_rows;              /* default 122,880 */
+    int64_t page_rows;                   /* default 20,000; 2,000 where sorted by an id first */
     uint64_t retry_ms_min, retry_ms_max; /* back-off; defaults 100 and 30,000 */
-    uint64_t halt_confirm_ms;    /* how long a durability halt is doubted; default 30,000 (E12) */
-    const char *created_by;      /* of Parquet files */
+    uint64_t halt_confirm_ms; /* how long a durability halt is doubted; default 30,000 (E12) */
+    const char *created_by;   /* of Parquet files */
 };
 
 struct publish_options publish_options_default(const char *state_dir);
@@ -74,8 +74,8 @@ enum publish_state {
 struct publish_lane_info {
     char table[WAL_TABLE_NAME_MAX + 1];
     enum publish_state state;
-    char reason[480];           /* of a halt or of the last failure */
-    char remedy[200];           /* the command that resolves it */
+    char reason[480];              /* of a halt or of the last failure */
+    char remedy[200];              /* the command that resolves it */
     struct wal_position committed; /* of group 0 */
     uint64_t lag_rows, lag_bytes;
     int64_t oldest_unpublished_ms; /* age; 0: none */
@@ -86,7 +86,8 @@ struct publish_lane_info {
 };
 
 size_t publisher_lane_count(const struct publisher *publisher);
-bool publisher_lane_at(struct publisher *publisher, size_t index, struct publish_lane_info *out_info);
+bool publisher_lane_at(struct publisher *publisher, size_t index,
+                       struct publish_lane_info *out_info);
 
 /* ---- waiting (`force`) ---- */
 

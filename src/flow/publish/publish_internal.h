@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shared by the files of this module. README.md has the protocol; each file its part:
- *   own.c      what a table says about our log (E1)      decide.c   what follows from it (E12), pure
- *   journal.c  record, checkpoint, halt on disk (E8)     bind.c     our columns in their table
+ *   own.c      what a table says about our log (E1)      decide.c   what follows from it (E12),
+ * pure journal.c  record, checkpoint, halt on disk (E8)     bind.c     our columns in their table
  *   range.c    rows out of the log                       rows.c     sorted Parquet files
  *   commit.c   one commit and what became of it          lane.c     the steps in order
  *   resolve.c  takeovers and operators' decisions        publisher.c threads, waiting, states
@@ -16,8 +16,13 @@
 #include "format/json/json.h"
 #include "format/parquet/parquet.h"
 
-enum { PUBLISH_GROUPS_MAX = 64, OWNER_TEXT_BYTES = 128, DIGEST_TEXT_BYTES = 65,
-       PREFIX_TEXT_BYTES = 33, ATTEMPTS_MAX = 16 };
+enum {
+    PUBLISH_GROUPS_MAX = 64,
+    OWNER_TEXT_BYTES = 128,
+    DIGEST_TEXT_BYTES = 65,
+    PREFIX_TEXT_BYTES = 33,
+    ATTEMPTS_MAX = 16
+};
 
 /* A position for each group of the log. */
 struct positions {
@@ -98,15 +103,15 @@ struct record {
     char owner[OWNER_TEXT_BYTES];
     char uuid[UUID_TEXT_BYTES];
     struct epoch epoch;
-    struct positions from, to;       /* (a, b]; an intent has `from` alone */
-    char prefix[PREFIX_TEXT_BYTES];  /* of the names of its files */
+    struct positions from, to;      /* (a, b]; an intent has `from` alone */
+    char prefix[PREFIX_TEXT_BYTES]; /* of the names of its files */
     char digest[DIGEST_TEXT_BYTES];
-    struct hash128 row_sum;          /* of the range */
+    struct hash128 row_sum; /* of the range */
     uint64_t rows;
     int64_t snapshot_id;
     struct iceberg_base base;
     int32_t spec_id, schema_id;
-    uint32_t partition_count; /* fields of that spec */
+    uint32_t partition_count;        /* fields of that spec */
     struct iceberg_data_file *files; /* owned by `arena` */
     size_t file_count;
     struct uuid attempts[ATTEMPTS_MAX]; /* that may have left metadata behind */
@@ -123,7 +128,8 @@ enum status checkpoint_load(struct lane *lane, struct error *err) MUST_CHECK;
 enum status checkpoint_save(struct lane *lane, const struct checkpoint *checkpoint,
                             struct error *err) MUST_CHECK; /* synced; then lane->checkpoint is it */
 enum status record_load(struct lane *lane, struct error *err) MUST_CHECK;
-enum status record_save(struct lane *lane, const struct record *record, struct error *err) MUST_CHECK;
+enum status record_save(struct lane *lane, const struct record *record,
+                        struct error *err) MUST_CHECK;
 enum status record_remove(struct lane *lane, struct error *err) MUST_CHECK;
 /* A halt outlives the process (E15). */
 enum status halt_load(struct lane *lane, struct error *err) MUST_CHECK;
@@ -150,12 +156,12 @@ enum decision {
 struct facts {
     const char *table_uuid, *bound_uuid; /* bound: "" before the first commit */
     const struct own_state *own;
-    struct epoch epoch;                  /* ours */
+    struct epoch epoch; /* ours */
     const struct checkpoint *checkpoint;
-    bool has_ack;                        /* the log knows of a commit of this lane */
+    bool has_ack; /* the log knows of a commit of this lane */
     const struct positions *ack;
-    const struct record *record;         /* `exists` may be false */
-    struct iceberg_base base;            /* of the table as it stands */
+    const struct record *record; /* `exists` may be false */
+    struct iceberg_base base;    /* of the table as it stands */
     const struct positions *log_end;
     /* Whether our own history holds this position. */
     enum chain_verdict (*chain)(void *context, uint32_t group, struct wal_position position);
@@ -167,19 +173,24 @@ enum decision publish_decide(const struct facts *facts, struct positions *out_fr
 
 /* ---- bind.c ---- */
 
-enum bound_source { SOURCE_NULL = -1, SOURCE_LOG = -2, SOURCE_GROUP = -3, SOURCE_SEQ = -4,
-                    SOURCE_INDEX = -5 };
+enum bound_source {
+    SOURCE_NULL = -1,
+    SOURCE_LOG = -2,
+    SOURCE_GROUP = -3,
+    SOURCE_SEQ = -4,
+    SOURCE_INDEX = -5
+};
 
 /* How payload rows become rows of the table as it stands now. */
 struct binding {
     struct arena arena;
-    struct arrow_schema schema;     /* of what is written: the table's columns and ids */
+    struct arrow_schema schema; /* of what is written: the table's columns and ids */
     const struct arrow_schema *payload;
-    int *sources;                   /* one a column: a payload column, or bound_source */
-    bool *is_widened;               /* int32 -> int64 */
+    int *sources;     /* one a column: a payload column, or bound_source */
+    bool *is_widened; /* int32 -> int64 */
     int32_t schema_id, spec_id, sort_order_id;
     const struct iceberg_spec *spec; /* copied into the arena */
-    int *partition_columns;         /* one a partition field: payload column */
+    int *partition_columns;          /* one a partition field: payload column */
 };
 
 /* HALTED, naming the column, where the table cannot take our rows. */
@@ -213,15 +224,16 @@ struct range {
     struct arrow_schema *schema;
 };
 
-/* Entries of the lane's table after `from`, up to bytes_max and within one schema; no rows: an empty
- * range. CORRUPT: damage in the log. */
+/* Entries of the lane's table after `from`, up to bytes_max and within one schema; no rows: an
+ * empty range. CORRUPT: damage in the log. */
 enum status range_read(struct lane *lane, const struct positions *from, uint64_t bytes_max,
                        struct range *out_range, struct error *err) MUST_CHECK;
 void range_deinit(struct range *range); /* accepts zeroed */
 
 /* ---- rows.c ---- */
 
-/* Writes the range as sorted files, synced, named by record->prefix; fills record->files, rows, row_sum. */
+/* Writes the range as sorted files, synced, named by record->prefix; fills record->files, rows,
+ * row_sum. */
 enum status rows_write(struct lane *lane, const struct iceberg_table *table,
                        const struct binding *binding, const struct range *range,
                        struct record *record, struct error *err) MUST_CHECK;
@@ -246,8 +258,8 @@ struct lane {
     struct publish_waiter *waiters;
     struct publish_lane_info info;
     /* the worker's: */
-    bool is_recovered;       /* record and table have been looked at since the start */
-    int64_t doubt_since_ns;  /* when a durability halt was first suspected; 0: not */
+    bool is_recovered;      /* record and table have been looked at since the start */
+    int64_t doubt_since_ns; /* when a durability halt was first suspected; 0: not */
     int64_t retry_at_ns;
     uint64_t retry_ms;
     int64_t through_acked_ns;
@@ -272,8 +284,8 @@ struct publisher {
     bool must_stop, is_running; /* under lock */
 };
 
-/* One round for a lane: whatever is open is resolved; with `must_publish`, what is synced is published.
- * OK: nothing (more) to do. Failures are noted in the lane's state. */
+/* One round for a lane: whatever is open is resolved; with `must_publish`, what is synced is
+ * published. OK: nothing (more) to do. Failures are noted in the lane's state. */
 enum status lane_round(struct lane *lane, bool must_publish, struct error *err);
 void lane_halt(struct lane *lane, const char *reason, const char *remedy);
 void lane_set_state(struct lane *lane, enum publish_state state, const char *reason);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A range of the log for one table: entries read, copied out of the log's view, decoded and verified.
- * A range ends at its byte limit or where the payloads' schema changes, so that one range is one
- * schema (TB13). Its digest (E2) is what later tells our commit from any other.
+ * A range of the log for one table: entries read, copied out of the log's view, decoded and
+ * verified. A range ends at its byte limit or where the payloads' schema changes, so that one range
+ * is one schema (TB13). Its digest (E2) is what later tells our commit from any other.
  */
 #include "flow/publish/publish_internal.h"
 
@@ -106,7 +106,8 @@ static enum status add_entry(struct range *range, const struct wal_view *view, s
     return STATUS_OK;
 }
 
-/* Reads one group until its end, the limit or another schema; *out_is_full in the last two cases. */
+/* Reads one group until its end, the limit or another schema; *out_is_full in the last two cases.
+ */
 static enum status read_group(struct lane *lane, uint32_t group, uint64_t after, uint64_t bytes_max,
                               struct range *range, struct sha256 *sha, bool *out_is_full,
                               struct error *err)

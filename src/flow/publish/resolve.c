@@ -18,8 +18,8 @@ enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table
     char reason[400];
     uint64_t incarnation = wal_incarnation(publisher->wal);
     struct epoch epoch = {
-        .incarnation = incarnation > inout_own->epoch.incarnation ? incarnation
-                                                                  : inout_own->epoch.incarnation,
+        .incarnation =
+            incarnation > inout_own->epoch.incarnation ? incarnation : inout_own->epoch.incarnation,
         .counter = inout_own->epoch.counter + 1,
     };
     enum decision decision = lane_decide(lane, *inout_table, inout_own, &positions, reason);
@@ -118,8 +118,7 @@ static enum status decided_positions(struct lane *lane, const struct iceberg_tab
     switch (decision) {
     case PUBLISH_ACCEPT:
         for (uint32_t g = 0; g < out->count; g++) { /* never below what we know was committed */
-            if (lane->checkpoint.exists &&
-                lane->checkpoint.committed.at[g].seq > out->at[g].seq)
+            if (lane->checkpoint.exists && lane->checkpoint.committed.at[g].seq > out->at[g].seq)
                 out->at[g] = lane->checkpoint.committed.at[g];
         }
         return STATUS_OK;
@@ -160,10 +159,9 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
     TRY(lane_load_table(lane, &table, err));
     status = own_state_read(table, publisher->log, publisher->group_count, &own, err);
     if (status != STATUS_OK) /* unreadable properties are what the decision replaces */
-        own = (struct own_state){.snapshot_id = -1,
-                                 .positions = {.count = publisher->group_count}};
-    TRY_OR_DONE(status, decided_positions(lane, table, &own, decision, group, from_seq, &positions,
-                                          err));
+        own = (struct own_state){.snapshot_id = -1, .positions = {.count = publisher->group_count}};
+    TRY_OR_DONE(status,
+                decided_positions(lane, table, &own, decision, group, from_seq, &positions, err));
     struct epoch epoch = own.epoch;
     if (epoch_compare(lane->checkpoint.epoch, epoch) > 0)
         epoch = lane->checkpoint.epoch;

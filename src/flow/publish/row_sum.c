@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Row sums (E3). The hash of a cell is XXH3-128 of its canonical bytes, seeded with the column's field
- * id; a row's hash is XXH3-128 over the sum of its cells' hashes; nulls add nothing. Canonical bytes:
- * integers, dates, times and booleans as 8 bytes, so that int -> long leaves the sum; doubles as their
- * bits with one NaN; text and bytes as they are; nested values as count, presence and length marks
- * around the same. A dictionary's value is hashed once, however many rows have it.
+ * Row sums (E3). The hash of a cell is XXH3-128 of its canonical bytes, seeded with the column's
+ * field id; a row's hash is XXH3-128 over the sum of its cells' hashes; nulls add nothing.
+ * Canonical bytes: integers, dates, times and booleans as 8 bytes, so that int -> long leaves the
+ * sum; doubles as their bits with one NaN; text and bytes as they are; nested values as count,
+ * presence and length marks around the same. A dictionary's value is hashed once, however many rows
+ * have it.
  */
 #include "flow/publish/publish_internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A range becomes data files: rows in order, one open writer at a time, each file synced before the
- * descriptor names it (E8 step 3). Files are named by the record's random prefix, so that what a crash
- * leaves behind can be told from everything else.
+ * descriptor names it (E8 step 3). Files are named by the record's random prefix, so that what a
+ * crash leaves behind can be told from everything else.
  */
 #include <stdio.h>
 
@@ -50,8 +50,8 @@ static bool position_column(const struct writing *writing, int source, const str
         if (!offsets || !dictionary)
             return false;
         offsets[1] = LOG_ID_TEXT_BYTES - 1;
-        *dictionary = (struct arrow_array){
-            .length = 1, .offsets = offsets, .values = writing->log_text};
+        *dictionary =
+            (struct arrow_array){.length = 1, .offsets = offsets, .values = writing->log_text};
         out_array->dictionary = dictionary;
         return true;
     }
@@ -67,7 +67,8 @@ static bool position_column(const struct writing *writing, int source, const str
     return true;
 }
 
-static bool widen(const struct arrow_array *from, struct arena *arena, struct arrow_array *out_array)
+static bool widen(const struct arrow_array *from, struct arena *arena,
+                  struct arrow_array *out_array)
 {
     int64_t *values = arena_alloc_zero(arena, (size_t)from->length + 1, sizeof *values);
     if (!values)
@@ -158,8 +159,8 @@ static enum status note_file(const struct writing *writing, const char *uri, uin
         return error_set(err, STATUS_NO_MEMORY, "rows: out of memory");
     for (uint32_t i = 0; i < fields; i++) {
         values[i] = writing->order->partitions[partition][i];
-        char *bytes = arena_copy_text(arena, (const char *)values[i].bytes.data,
-                                      values[i].bytes.length);
+        char *bytes =
+            arena_copy_text(arena, (const char *)values[i].bytes.data, values[i].bytes.length);
         if (!bytes)
             return error_set(err, STATUS_NO_MEMORY, "rows: out of memory");
         values[i].bytes.data = (const uint8_t *)bytes;
@@ -208,8 +209,8 @@ static size_t sorting_columns(const struct writing *writing,
     for (size_t s = 0; s < definition->sort_column_count && s < 4; s++) {
         for (uint32_t i = 0; i < writing->binding->schema.field_count; i++) {
             if (strcmp(writing->binding->schema.fields[i].name, definition->sort_columns[s]) == 0)
-                out_columns[used++] = (struct parquet_sorting_column){.field = i,
-                                                                      .is_nulls_first = true};
+                out_columns[used++] =
+                    (struct parquet_sorting_column){.field = i, .is_nulls_first = true};
         }
     }
     return used;
@@ -321,8 +322,8 @@ enum status rows_write(struct lane *lane, const struct iceberg_table *table,
                        struct record *record, struct error *err)
 {
     struct order *order = mem_alloc_zero(1, sizeof *order);
-    struct writing writing = {.lane = lane, .binding = binding, .range = range, .order = order,
-                              .record = record};
+    struct writing writing = {
+        .lane = lane, .binding = binding, .range = range, .order = order, .record = record};
     enum status status;
     writing.batches = mem_alloc((range->batch_count + 1) * sizeof(struct arrow_batch *));
     if (!writing.batches || !order) {

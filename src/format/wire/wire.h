@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The protobuf wire format (protobuf.dev, "Encoding"), read forward without allocation. Groups, which
- * no OTLP message has ever had, are malformed. A field of an unexpected wire type shows up under a key
- * that no decoder knows and is treated as unknown, as other parsers do.
+ * The protobuf wire format (protobuf.dev, "Encoding"), read forward without allocation. Groups,
+ * which no OTLP message has ever had, are malformed. A field of an unexpected wire type shows up
+ * under a key that no decoder knows and is treated as unknown, as other parsers do.
  */
 #ifndef SLUICE_FORMAT_WIRE_WIRE_H
 #define SLUICE_FORMAT_WIRE_WIRE_H
@@ -19,9 +19,9 @@ struct wire {
 };
 
 struct wire_field {
-    uint32_t key;      /* WIRE_KEY */
-    uint64_t value;    /* varint, I64, I32 */
-    struct span bytes; /* LEN */
+    uint32_t key;         /* WIRE_KEY */
+    uint64_t value;       /* varint, I64, I32 */
+    struct span bytes;    /* LEN */
     const uint8_t *start; /* of the key: the whole field is [start, wire.at) */
 };
 

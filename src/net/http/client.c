@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A blocking client over one kept-alive connection. It never repeats a request: whether a write that
- * got no answer may be sent again is for the caller to know.
+ * A blocking client over one kept-alive connection. It never repeats a request: whether a write
+ * that got no answer may be sent again is for the caller to know.
  */
 #include <stdio.h>
 
@@ -71,8 +71,8 @@ static enum status read_more(struct http_client *client, struct error *err)
     size_t got = 0;
     if (!buf_reserve(&client->in, READ_BYTES))
         return buf_status(&client->in, "http answer", err);
-    enum status status = os_recv(client->socket, client->in.data + client->in.length, READ_BYTES,
-                                 &got, err);
+    enum status status =
+        os_recv(client->socket, client->in.data + client->in.length, READ_BYTES, &got, err);
     if (status == STATUS_BUSY)
         return error_set(err, STATUS_TIMEOUT, "receive: timed out");
     TRY(status);
@@ -150,7 +150,8 @@ static enum status read_body(struct http_client *client, const char *method,
         }
     }
     uint64_t length = 0;
-    if (!length_text.data || !parse_u64((const char *)length_text.data, length_text.length, &length))
+    if (!length_text.data ||
+        !parse_u64((const char *)length_text.data, length_text.length, &length))
         return malformed(err);
     while (client->in.length < length && length <= RESPONSE_BODY_MAX)
         TRY(read_more(client, err));
@@ -161,9 +162,8 @@ static enum status read_body(struct http_client *client, const char *method,
     return buf_status(&client->body, "http answer", err);
 }
 
-static enum status exchange_once(struct http_client *client, const char *method,
-                                 struct span body, struct http_response *out_response,
-                                 struct error *err)
+static enum status exchange_once(struct http_client *client, const char *method, struct span body,
+                                 struct http_response *out_response, struct error *err)
 {
     TRY(send_all(client, span_of(client->out.data, client->out.length), err));
     TRY(send_all(client, body, err));

@@ -256,8 +256,7 @@ static bool find_route(struct http_conn *conn)
     const struct http_options *options = &conn->worker->server->options;
     struct http_exchange *exchange = &conn->exchange;
     const char *allowed = NULL;
-    enum http_method method =
-        exchange->head.method == HTTP_HEAD ? HTTP_GET : exchange->head.method;
+    enum http_method method = exchange->head.method == HTTP_HEAD ? HTTP_GET : exchange->head.method;
     for (size_t i = 0; i < options->route_count; i++) {
         const struct http_route *route = &options->routes[i];
         if (!route_matches(route, exchange->head.path))
@@ -323,7 +322,8 @@ static void begin_request(struct http_conn *conn)
     if (head->expects_continue && conn->in.length == 0) {
         buf_put_text(&conn->out, "HTTP/1.1 100 Continue\r\n\r\n");
         flush_out(conn);
-        if (conn->out.length && !conn->is_dead) /* 25 bytes that did not fit: give up on this peer */
+        if (conn->out.length &&
+            !conn->is_dead) /* 25 bytes that did not fit: give up on this peer */
             http_conn_close(conn);
     }
 }
@@ -341,9 +341,8 @@ static bool advance_head(struct http_conn *conn)
     if (conn->in.length == skipped)
         return false;
     struct span bytes = span_of(conn->in.data + skipped, conn->in.length - skipped);
-    enum http_parse parse =
-        http_parse_request(bytes, conn->worker->server->options.head_bytes_max, &exchange->head,
-                           &head_bytes, &code, &why);
+    enum http_parse parse = http_parse_request(bytes, conn->worker->server->options.head_bytes_max,
+                                               &exchange->head, &head_bytes, &code, &why);
     if (parse == HTTP_PARSE_MORE)
         return false;
     if (parse == HTTP_PARSE_BAD) {
@@ -438,14 +437,15 @@ static void conn_advance(struct http_conn *conn)
         http_conn_close(conn); /* half a request, or nothing more to come */
 }
 
-/* Where the next bytes go: straight into a body of known length, else through the worker's buffer. */
+/* Where the next bytes go: straight into a body of known length, else through the worker's buffer.
+ */
 static void receive(struct http_conn *conn)
 {
     struct error err;
     struct http_exchange *exchange = &conn->exchange;
     size_t got = 0;
-    bool is_direct = conn->state == HTTP_CONN_BODY && exchange->head.has_length &&
-                     conn->in.length == 0;
+    bool is_direct =
+        conn->state == HTTP_CONN_BODY && exchange->head.has_length && conn->in.length == 0;
     uint8_t *place = conn->worker->receive_buffer;
     size_t room = RECEIVE_BYTES;
     if (is_direct) {

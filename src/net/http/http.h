@@ -3,9 +3,10 @@
  * HTTP/1.1 (RFC 9110, RFC 9112): a strict server on epoll workers, and a small blocking client.
  *
  * Threads: each worker is one thread with its own listening socket (SO_REUSEPORT) and its own
- * connections. A handler runs on the worker that owns the exchange; it answers at once or later, but
- * always on that worker: other threads reach it through http_worker_post. An exchange lives until it
- * is answered. A connection handles one request at a time; pipelined ones wait in its buffer.
+ * connections. A handler runs on the worker that owns the exchange; it answers at once or later,
+ * but always on that worker: other threads reach it through http_worker_post. An exchange lives
+ * until it is answered. A connection handles one request at a time; pipelined ones wait in its
+ * buffer.
  *
  * What a request may cost is bounded: head, headers, body, time, connections, and the memory of all
  * bodies together (503 with Retry-After when that is used up).
@@ -20,7 +21,7 @@
 enum { HTTP_HEADERS_MAX = 100 };
 
 struct http_header {
-    struct span name; /* as sent; compare with http_name_is */
+    struct span name;  /* as sent; compare with http_name_is */
     struct span value; /* without surrounding white space */
 };
 
@@ -29,8 +30,8 @@ enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT, HTTP_DELETE, HTTP_O
 struct http_head {
     enum http_method method;
     struct span method_text;
-    struct span path;  /* as sent, percent-encoding kept */
-    struct span query; /* without '?' */
+    struct span path;       /* as sent, percent-encoding kept */
+    struct span query;      /* without '?' */
     unsigned minor_version; /* 0 or 1 */
     struct http_header headers[HTTP_HEADERS_MAX];
     size_t header_count;
@@ -46,8 +47,8 @@ struct span http_query_get(struct span query, const char *name);
 
 enum http_parse { HTTP_PARSE_DONE, HTTP_PARSE_MORE, HTTP_PARSE_BAD };
 
-/* Parses a request head at the start of `bytes`. DONE: *out_bytes is its length with the empty line.
- * BAD: *out_code is the answer (400, 431, 501, 505), *out_why a short text. Pure. */
+/* Parses a request head at the start of `bytes`. DONE: *out_bytes is its length with the empty
+ * line. BAD: *out_code is the answer (400, 431, 501, 505), *out_why a short text. Pure. */
 enum http_parse http_parse_request(struct span bytes, size_t bytes_max, struct http_head *out_head,
                                    size_t *out_bytes, int *out_code, const char **out_why);
 
@@ -84,8 +85,8 @@ struct http_options {
     const char *address;
     uint16_t port; /* 0: any */
     unsigned worker_count;
-    size_t head_bytes_max;   /* 16 KiB */
-    size_t body_bytes_max;   /* 16 MiB, on the wire */
+    size_t head_bytes_max;      /* 16 KiB */
+    size_t body_bytes_max;      /* 16 MiB, on the wire */
     uint64_t body_budget_bytes; /* of all bodies being read or held; 256 MiB */
     unsigned connections_max;   /* a worker; 10,000 */
     uint64_t head_timeout_ms, body_timeout_ms, idle_timeout_ms, send_timeout_ms;
@@ -93,7 +94,8 @@ struct http_options {
     size_t route_count;
     /* Called on the worker's thread; may be NULL. `state` is what worker_start returned. */
     void *(*worker_start)(void *context, struct http_worker *worker, unsigned index);
-    void (*worker_round)(void *context, struct http_worker *worker); /* after each batch of events */
+    void (*worker_round)(void *context,
+                         struct http_worker *worker); /* after each batch of events */
     void (*worker_stop)(void *context, struct http_worker *worker);
     void *context;
 };
@@ -121,7 +123,8 @@ struct span http_exchange_body(const struct http_exchange *exchange);
 /* Gives the body's memory back before the answer. */
 void http_exchange_release_body(struct http_exchange *exchange);
 struct http_worker *http_exchange_worker(const struct http_exchange *exchange);
-int64_t http_exchange_started_ns(const struct http_exchange *exchange); /* monotonic: head complete */
+int64_t
+http_exchange_started_ns(const struct http_exchange *exchange); /* monotonic: head complete */
 /* 64 bytes for the handler's own use until it answers; zeroed. */
 void *http_exchange_scratch(struct http_exchange *exchange);
 
@@ -143,7 +146,8 @@ struct http_task {
     struct http_task *next; /* the worker's */
     void (*run)(struct http_task *task);
 };
-/* Runs `task` on the worker's thread soon; any thread. Tasks posted before the drain ends are run. */
+/* Runs `task` on the worker's thread soon; any thread. Tasks posted before the drain ends are run.
+ */
 void http_worker_post(struct http_worker *worker, struct http_task *task);
 
 /* ---- client: blocking, one connection, kept alive ---- */
@@ -152,7 +156,7 @@ struct http_client;
 
 struct http_response {
     int code;
-    struct span body;              /* borrowed until the next call */
+    struct span body; /* borrowed until the next call */
     struct http_header headers[HTTP_HEADERS_MAX];
     size_t header_count;
 };
@@ -161,8 +165,8 @@ struct http_response {
 enum status http_client_create(const char *address, uint16_t port, uint64_t timeout_ms,
                                struct http_client **out_client, struct error *err) MUST_CHECK;
 void http_client_destroy(struct http_client *client); /* accepts NULL */
-/* Connects if need be, sends, reads the whole answer. CLOSED, TIMEOUT, IO: no answer, the outcome is
- * unknown; the connection is dropped. Never sends a request twice. */
+/* Connects if need be, sends, reads the whole answer. CLOSED, TIMEOUT, IO: no answer, the outcome
+ * is unknown; the connection is dropped. Never sends a request twice. */
 enum status http_client_request(struct http_client *client, const char *method, const char *path,
                                 const struct http_field *fields, size_t field_count,
                                 struct span body, struct http_response *out_response,

@@ -17,7 +17,7 @@ bool http_parse_header_lines(const uint8_t **at, const uint8_t *end, struct http
                              size_t *out_count, bool *out_too_many);
 
 enum http_conn_state {
-    HTTP_CONN_HEAD,    /* between requests, or a head that is incomplete */
+    HTTP_CONN_HEAD, /* between requests, or a head that is incomplete */
     HTTP_CONN_BODY,
     HTTP_CONN_HANDLER, /* a handler has the exchange; nothing is read */
     HTTP_CONN_SENDING, /* an answer that the socket did not take whole */

@@ -317,8 +317,16 @@ enum http_parse http_parse_request(struct span bytes, size_t bytes_max, struct h
     return HTTP_PARSE_BAD;
 }
 
-enum chunk_state { CHUNK_SIZE, CHUNK_EXTENSION, CHUNK_SIZE_LF, CHUNK_DATA, CHUNK_DATA_CR,
-                   CHUNK_DATA_LF, CHUNK_TRAILER, CHUNK_TRAILER_LF };
+enum chunk_state {
+    CHUNK_SIZE,
+    CHUNK_EXTENSION,
+    CHUNK_SIZE_LF,
+    CHUNK_DATA,
+    CHUNK_DATA_CR,
+    CHUNK_DATA_LF,
+    CHUNK_TRAILER,
+    CHUNK_TRAILER_LF
+};
 
 enum { CHUNK_LINE_MAX = 4096 };
 
@@ -414,17 +422,28 @@ const char *http_reason(int code)
         int code;
         const char *reason;
     } reasons[] = {
-        {100, "Continue"},          {200, "OK"},
-        {202, "Accepted"},          {204, "No Content"},
-        {400, "Bad Request"},       {401, "Unauthorized"},
-        {403, "Forbidden"},         {404, "Not Found"},
-        {405, "Method Not Allowed"}, {408, "Request Timeout"},
-        {409, "Conflict"},          {410, "Gone"},
-        {413, "Content Too Large"}, {415, "Unsupported Media Type"},
-        {417, "Expectation Failed"}, {429, "Too Many Requests"},
-        {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
-        {501, "Not Implemented"},   {503, "Service Unavailable"},
-        {504, "Gateway Timeout"},   {505, "HTTP Version Not Supported"},
+        {100, "Continue"},
+        {200, "OK"},
+        {202, "Accepted"},
+        {204, "No Content"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {410, "Gone"},
+        {413, "Content Too Large"},
+        {415, "Unsupported Media Type"},
+        {417, "Expectation Failed"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
     };
     for (size_t i = 0; i < COUNT_OF(reasons); i++) {
         if (reasons[i].code == code)

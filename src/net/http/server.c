@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workers: an epoll loop each, with a listening socket of its own. Dead connections are reaped at the
- * end of a round, unless a handler still holds their exchange.
+ * Workers: an epoll loop each, with a listening socket of its own. Dead connections are reaped at
+ * the end of a round, unless a handler still holds their exchange.
  */
 #include <stdio.h>
 
 #include "net/http/http_internal.h"
 
-enum { EVENTS = 128, RECEIVE_BYTES = 256 * 1024, ACCEPTS_A_ROUND = 64, TICK_MS = 500, CUT_OFF_MS = 1000 };
+enum {
+    EVENTS = 128,
+    RECEIVE_BYTES = 256 * 1024,
+    ACCEPTS_A_ROUND = 64,
+    TICK_MS = 500,
+    CUT_OFF_MS = 1000
+};
 
 struct http_options http_options_default(void)
 {
@@ -62,16 +68,15 @@ void http_worker_post(struct http_worker *worker, struct http_task *task)
     struct http_task *head = atomic_load_explicit(&worker->tasks, memory_order_relaxed);
     do
         task->next = head;
-    while (!atomic_compare_exchange_weak_explicit(&worker->tasks, &head, task,
-                                                  memory_order_release, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&worker->tasks, &head, task, memory_order_release,
+                                                  memory_order_relaxed));
     if (!head)
         os_poller_wake(worker->poller);
 }
 
 static void run_tasks(struct http_worker *worker)
 {
-    struct http_task *stack =
-        atomic_exchange_explicit(&worker->tasks, NULL, memory_order_acquire);
+    struct http_task *stack = atomic_exchange_explicit(&worker->tasks, NULL, memory_order_acquire);
     struct http_task *queue = NULL;
     while (stack) { /* oldest first */
         struct http_task *next = stack->next;

@@ -42,10 +42,10 @@ static void test_utf8(void **state)
         {"\xc3\xa9", true},
         {"\xe2\x82\xac and 12345678 \xf0\x9f\x98\x80", true},
         {"\xc3\x28", false},
-        {"\xc0\x80", false},             /* overlong NUL */
-        {"\xed\xa0\x80", false},         /* surrogate */
-        {"\xf4\x90\x80\x80", false},     /* above U+10FFFF */
-        {"\xe2\x82", false},             /* cut off */
+        {"\xc0\x80", false},         /* overlong NUL */
+        {"\xed\xa0\x80", false},     /* surrogate */
+        {"\xf4\x90\x80\x80", false}, /* above U+10FFFF */
+        {"\xe2\x82", false},         /* cut off */
         {"12345678\xff", false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
@@ -69,8 +69,12 @@ static void test_numbers(void **state)
         double value;
         const char *text;
     } doubles[] = {
-        {0.1, "0.1"}, {-0.0, "-0"},       {1.0, "1"},      {1e300, "1e+300"},
-        {1.0 / 3.0, "0.3333333333333333"}, {123456789012345680.0, "123456789012345680"},
+        {0.1, "0.1"},
+        {-0.0, "-0"},
+        {1.0, "1"},
+        {1e300, "1e+300"},
+        {1.0 / 3.0, "0.3333333333333333"},
+        {123456789012345680.0, "123456789012345680"},
     };
     for (size_t i = 0; i < COUNT_OF(doubles); i++) {
         double_to_text(text, doubles[i].value);
