@@ -461,7 +461,7 @@ done:
     return status;
 }
 
-static struct wal_pending pending_of(struct lane *lane)
+struct wal_pending lane_pending(struct lane *lane)
 {
     struct wal_pending sum = {0};
     for (uint32_t g = 0; g < lane->publisher->group_count; g++) {
@@ -494,15 +494,12 @@ bool lane_is_due(struct lane *lane)
     int64_t now_ns = env_mono_ns(publisher->env);
     if (is_stopped(lane) || now_ns < lane->retry_at_ns)
         return false;
-    struct wal_pending pending = pending_of(lane);
+    struct wal_pending pending = lane_pending(lane);
     int64_t age_ms = pending.oldest_wall_ns
                          ? (env_wall_ns(publisher->env) - pending.oldest_wall_ns) / 1000000
                          : 0;
     env_lock(publisher->lock);
     bool is_demanded = lane->is_demanded;
-    lane->info.lag_rows = pending.rows;
-    lane->info.lag_bytes = pending.bytes;
-    lane->info.oldest_unpublished_ms = age_ms;
     env_unlock(publisher->lock);
     if (!lane->is_recovered && lane->record.exists)
         return true;
@@ -516,11 +513,11 @@ bool lane_is_due(struct lane *lane)
 /* Turns until nothing is left to do. */
 static enum status work(struct lane *lane, bool must_publish, struct error *err)
 {
-    if (!lane->record.exists && must_publish && pending_of(lane).rows == 0) {
+    if (!lane->record.exists && must_publish && lane_pending(lane).rows == 0) {
         struct positions end = {.count = lane->publisher->group_count};
         for (uint32_t g = 0; g < end.count; g++)
             end.at[g] = wal_synced_end(lane->publisher->wal, g);
-        if (pending_of(lane).rows == 0) /* still: what came since lies above `end` */
+        if (lane_pending(lane).rows == 0) /* still: what came since lies above `end` */
             return settle_idle(lane, &end, err);
     }
     lane_set_state(lane, PUBLISH_WORKING, "");

@@ -290,6 +290,8 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err);
 void lane_halt(struct lane *lane, const char *reason, const char *remedy);
 void lane_set_state(struct lane *lane, enum publish_state state, const char *reason);
 bool lane_is_due(struct lane *lane);
+/* What is synced and not yet acknowledged as published; any thread. */
+struct wal_pending lane_pending(struct lane *lane);
 /* Loads the table, creating it at the first sight of rows. HALTED where it was dropped. */
 enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table,
                             struct error *err) MUST_CHECK;

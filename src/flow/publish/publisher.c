@@ -316,8 +316,14 @@ bool publisher_lane_at(struct publisher *publisher, size_t index,
     if (index >= publisher->lane_count)
         return false;
     struct lane *lane = &publisher->lanes[index];
+    struct wal_pending pending = lane_pending(lane);
     env_lock(publisher->lock);
     *out_info = lane->info;
+    out_info->lag_rows = pending.rows;
+    out_info->lag_bytes = pending.bytes;
+    if (pending.oldest_wall_ns)
+        out_info->oldest_unpublished_ms =
+            (env_wall_ns(publisher->env) - pending.oldest_wall_ns) / 1000000;
     out_info->state = lane->state;
     memcpy(out_info->table, lane->name, sizeof out_info->table);
     memcpy(out_info->reason, lane->reason, sizeof out_info->reason);

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that OTLP can say comes back from the tables as it was sent, read by programs that are not
+ours, rebuilt by code that shares nothing with the server's."""
+import gzip
+import math
+import sys
+import time
+
+import pytest
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+
+sys.path.insert(0, str(__import__("pathlib").Path(__file__).resolve().parents[1] / "support"))
+import otlp_rows  # noqa: E402
+import sluice  # noqa: E402
+
+REQUESTS = {"logs": logs_service_pb2.ExportLogsServiceRequest,
+            "traces": trace_service_pb2.ExportTraceServiceRequest,
+            "metrics": metrics_service_pb2.ExportMetricsServiceRequest}
+# Fields that only the profiles signal gives a meaning to; columns cannot hold them, _sluice_raw does.
+PROFILES_ONLY = ("key_strindex", "string_value_strindex")
+
+
+def canonical(message):
+    """Deterministic bytes; NaN-safe, and -0.0 is not 0.0."""
+    return message.SerializeToString(deterministic=True)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Messages with every field set, in every variant, sent and published; the requests by receipt."""
+    directory = tmp_path_factory.mktemp("fidelity") / "data"
+    server = sluice.Server(directory, "--publish-interval", "200ms").start()
+    sent = []
+    for signal, make in REQUESTS.items():
+        for skip in (PROFILES_ONLY, ()):
+            for variant in range(10):
+                request = otlp_rows.fill(make(), variant, skip=skip)
+                body = request.SerializeToString()
+                headers = {"Content-Encoding": "gzip"} if variant % 2 else {}
+                if headers:
+                    half = len(body) // 2  # two members: one stream to gzip
+                    body = gzip.compress(body[:half]) + gzip.compress(body[half:])
+                answer = server.post(signal, body, **headers)
+                assert answer.code == 200, answer.body
+                assert answer.headers["Sluice-Boundary"] == "durable"
+                sent.append((request, answer))
+    server.wait_published()
+    server.stop()
+    return directory, sent
+
+
+READERS = {"PyIceberg": sluice.read_pyiceberg, "DuckDB": sluice.read_duckdb,
+           "Polars": sluice.read_polars}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_field_comes_back(stored, reader):
+    directory, sent = stored
+    rows = {}
+    for table in otlp_rows.TABLES:
+        for row in READERS[reader](directory, table).to_pylist():
+            key = (row["_sluice_group"], row["_sluice_seq"], row["_sluice_index"])
+            assert (table, key) not in rows, "a row stands twice"
+            rows[table, key] = row
+    for request, answer in sent:
+        places = {}
+        for log, group, term, seq, first, count in answer.receipts:
+            found = [t for t in otlp_rows.TABLES if (t, (group, seq, first)) in rows]
+            assert len(found) == 1, found
+            places[found[0]] = iter([(group, seq, first + i) for i in range(count)])
+        for table, expected in otlp_rows.explode(request):
+            row = rows.pop((table, next(places[table])))
+            got = otlp_rows.enclose(table, row)
+            assert canonical(got) == canonical(expected), (table, row, got, expected)
+        assert all(next(left, None) is None for left in places.values())
+    assert not rows, "rows that nobody sent"
+
+
+def test_columns_hold_what_otlp_defines(stored):
+    """Only what columns cannot hold goes to _sluice_raw: messages without the profiles' fields do not."""
+    directory, sent = stored
+    for table in otlp_rows.TABLES:
+        rows = sluice.read_pyiceberg(directory, table).to_pylist()
+        assert {row["_sluice_raw"] is None for row in rows} == {True, False}
+
+
+def one_log(**record):
+    request = logs_service_pb2.ExportLogsServiceRequest()
+    request.resource_logs.add().scope_logs.add().log_records.add(**record)
+    return request
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory):
+    """A server, and rows(table, answer): the published rows of a request."""
+    directory = tmp_path_factory.mktemp("edge") / "data"
+    server = sluice.Server(directory, "--publish-interval", "50ms").start()
+
+    class Edge:
+        def send(self, signal, request):
+            body = request if isinstance(request, bytes) else request.SerializeToString()
+            return server.post(signal, body)
+
+        def rows(self, table, answer):
+            server.wait_published()
+            wanted = {(seq, first + i) for _, _, _, seq, first, count in answer.receipts
+                      for i in range(count)}
+            rows = [r for r in sluice.read_pyiceberg(directory, table).to_pylist()
+                    if (r["_sluice_seq"], r["_sluice_index"]) in wanted]
+            return sorted(rows, key=lambda r: (r["_sluice_seq"], r["_sluice_index"]))
+
+    yield Edge()
+    server.stop()
+
+
+def test_TA1_time_zero_takes_the_observed_time(edge):
+    now = time.time_ns()
+    answer = edge.send("logs", one_log(time_unix_nano=0, observed_time_unix_nano=now))
+    row, = edge.rows("logs", answer)
+    assert row["time_unix_nano"] == 0 and row["observed_time_unix_nano"] == now
+    assert int(row["time"].timestamp() * 1e6) == now // 1000
+    assert answer.headers["Content-Type"] == "application/x-protobuf"
+
+
+def test_absurd_times_take_the_receipt_time(edge):
+    for nano in (0, 1, 2**62, 2**64 - 1):
+        answer = edge.send("logs", one_log(time_unix_nano=nano))
+        row, = edge.rows("logs", answer)
+        assert row["time"] == row["_sluice_received"]
+        assert (row["_sluice_raw"] is not None) == (nano >= 2**63)
+
+
+def test_TA5_bad_utf8_touches_one_item(edge):
+    request = trace_service_pb2.ExportTraceServiceRequest()
+    scope = request.resource_spans.add().scope_spans.add()
+    for i in range(100):
+        scope.spans.add(name=f"span-{i}", trace_id=bytes([i + 1]) * 16).attributes.add(key="k").value \
+            .string_value = "good" if i != 50 else "MARK"
+    body = request.SerializeToString().replace(b"MARK", b"\xc3\x28ok")
+    answer = edge.send("traces", body)
+    assert answer.code == 200 and answer.body == b""
+    rows = edge.rows("spans", answer)
+    assert len(rows) == 100
+    for i, row in enumerate(rows):
+        assert dict(row["attributes"])["k"] == ("good" if i != 50 else "\ufffd(ok")
+        assert (row["_sluice_raw"] is not None) == (i == 50)
+    assert b"\xc3\x28ok" in rows[50]["_sluice_raw"]
+
+
+def test_TA8_exponential_histogram_is_lossless(edge):
+    request = metrics_service_pb2.ExportMetricsServiceRequest()
+    metric = request.resource_metrics.add().scope_metrics.add().metrics.add(name="h")
+    point = metric.exponential_histogram.data_points.add(scale=2, zero_count=1, count=7, sum=21)
+    point.positive.offset, point.negative.offset = 0, -3
+    point.positive.bucket_counts.extend([2, 3])
+    point.negative.bucket_counts.append(1)
+    row, = edge.rows("metrics_exp_histogram", edge.send("metrics", request))
+    assert row["zero_count"] + sum(row["positive_bucket_counts"] + row["negative_bucket_counts"]) == 7
+    assert (row["negative_offset"], row["scale"]) == (-3, 2)
+
+
+def test_TA9_attributes_never_collide_with_columns(edge):
+    request = metrics_service_pb2.ExportMetricsServiceRequest()
+    metric = request.resource_metrics.add().scope_metrics.add().metrics.add(name="g")
+    names = ["count", "value", "sum", "time", "name"]
+    for name in names:
+        metric.gauge.data_points.add(as_int=1).attributes.add(key=name).value.string_value = "a"
+    metric.gauge.data_points.add(as_int=2)
+    rows = edge.rows("metrics_gauge", edge.send("metrics", request))
+    assert [dict(r["attributes"]) for r in rows] == [{n: "a"} for n in names] + [{}]
+
+
+def test_TA10_the_last_of_equal_keys_counts_and_raw_keeps_both(edge):
+    for count in (2, 40):
+        request = one_log()
+        record = request.resource_logs[0].scope_logs[0].log_records[0]
+        for i in range(count - 1):
+            record.attributes.add(key="k").value.int_value = i
+        record.attributes.add(key="other").value.bool_value = True
+        record.attributes.add(key="k").value.string_value = "x"
+        row, = edge.rows("logs", edge.send("logs", request))
+        assert row["attributes"] == [("other", "true"), ("k", "x")]
+        assert row["attributes_types"] == "bs"
+        assert otlp_rows.enclose("logs", row).scope_logs[0].log_records[0] == record
+
+
+def test_TA12_64_bit_integers_are_exact(edge):
+    for value in (646586703926004764, 2**53 + 1, -2**63, 2**63 - 1):
+        request = one_log()
+        request.resource_logs[0].scope_logs[0].log_records[0].body.int_value = value
+        row, = edge.rows("logs", edge.send("logs", request))
+        assert (row["body"], row["body_type"]) == (str(value), "i")
+
+
+def test_TA13_severity_is_stored_not_invented(edge):
+    row, = edge.rows("logs", edge.send("logs", one_log(severity_number=17)))
+    assert (row["severity_number"], row["severity_text"]) == (17, None)
+
+
+def test_TA17_equal_requests_without_a_producer_are_two_rows(edge):
+    body = one_log(severity_text="heartbeat").SerializeToString()
+    first, second = edge.send("logs", body), edge.send("logs", body)
+    assert len(edge.rows("logs", first)) == len(edge.rows("logs", second)) == 1
+    assert first.receipts != second.receipts
+
+
+def field(number, payload):
+    """A length-delimited protobuf field, for what the library's own limits keep it from writing."""
+    length, out = len(payload), bytes([number << 3 | 2])
+    while length > 127:
+        out, length = out + bytes([length & 127 | 128]), length >> 7
+    return out + bytes([length]) + payload
+
+
+def nested_record(depth):
+    value = field(1, b"bottom")
+    for _ in range(depth):
+        value = field(5, field(1, value))
+    return field(5, value)
+
+
+def test_TA19_a_rejected_item_is_named_and_its_neighbours_stored(edge):
+    records = [field(3, b"n%d" % i) for i in range(10)]
+    records[3] = nested_record(90)
+    records[5] = nested_record(40)
+    body = field(1, field(2, b"".join(field(2, r) for r in records)))
+    answer = edge.send("logs", body)
+    partial = logs_service_pb2.ExportLogsServiceResponse.FromString(answer.body).partial_success
+    assert answer.code == 200 and partial.rejected_log_records == 1
+    assert "item 3" in partial.error_message and "64 levels" in partial.error_message
+    rows = edge.rows("logs", answer)
+    assert [r["severity_text"] for r in rows] == [f"n{i}" if i != 5 else None
+                                                  for i in range(10) if i != 3]
+    assert rows[4]["body"].count("arrayValue") == 40 and "bottom" in rows[4]["body"]
+
+
+def test_ids_of_wrong_length_keep_their_bytes(edge):
+    row, = edge.rows("logs", edge.send("logs", one_log(trace_id=b"\x01" * 15, span_id=b"\x02" * 8)))
+    assert row["trace_id"] is None and row["span_id"] == "02" * 8
+    assert otlp_rows.enclose("logs", row).scope_logs[0].log_records[0].trace_id == b"\x01" * 15
+
+
+def test_special_doubles(edge):
+    values = [math.nan, math.inf, -math.inf, -0.0, 0.0, 5e-324, 0.1]
+    request = metrics_service_pb2.ExportMetricsServiceRequest()
+    metric = request.resource_metrics.add().scope_metrics.add().metrics.add(name="g")
+    for value in values:
+        metric.gauge.data_points.add(as_double=value).attributes.add(key="d").value.double_value = value
+    rows = edge.rows("metrics_gauge", edge.send("metrics", request))
+    for row, value in zip(rows, values):
+        for got in (row["as_double"], float(dict(row["attributes"])["d"])):
+            assert repr(got) == repr(value)
+
+
+def test_fields_in_any_order_and_split_messages(edge):
+    """Protobuf lets scope_logs stand before the resource, and a message come in pieces."""
+    request = one_log(severity_text="a")
+    outer = request.resource_logs[0]
+    outer.resource.attributes.add(key="service.name").value.string_value = "late"
+    resource = outer.resource.SerializeToString()
+    scope = outer.scope_logs[0].SerializeToString()
+    half = len(resource)
+    body = b"\x12" + bytes([len(scope)]) + scope + b"\x0a" + bytes([half]) + resource + \
+        b"\x0a\x02\x10\x05"
+    row, = edge.rows("logs", edge.send("logs", b"\x0a" + bytes([len(body)]) + body))
+    assert row["service_name"] == "late" and row["resource_dropped_attributes_count"] == 5
+
+
+def test_a_request_over_many_days_touches_32_partitions(edge):
+    now, day = time.time_ns(), 86400 * 10**9
+    request = one_log()
+    records = request.resource_logs[0].scope_logs[0].log_records
+    for i in range(100):
+        for _ in range(2 if i < 20 else 1):
+            records.add(time_unix_nano=now - i * 10 * day)
+    rows = edge.rows("logs", edge.send("logs", request))
+    assert len(rows) == 121
+    assert len({r["time"].date() for r in rows}) <= 33
+    kept = {r["time_unix_nano"] for r in rows if r["time"] != r["_sluice_received"]}
+    assert {now - i * 10 * day for i in range(20)} <= kept, "the fullest days keep their time"

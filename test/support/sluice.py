@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the real binary for tests, and reads what it wrote with programs that are not ours."""
+import json
+import os
+import pathlib
+import re
+import signal
+import site
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path(os.environ.get("SLUICE_BINARY", TOP / "build/dev/src/app/cmd/sluice"))
+SIGNALS = ("logs", "traces", "metrics")
+
+
+class Answer:
+    def __init__(self, code, headers, body):
+        self.code, self.headers, self.body = code, headers, body
+
+    @property
+    def receipts(self):
+        """(log, group, term, seq, first, rows) of each Sluice-Receipt."""
+        found = []
+        for text in self.headers.get_all("Sluice-Receipt") or []:
+            m = re.fullmatch(r"([0-9a-f]{32})/(\d+)/(\d+)/(\d+);first=(\d+);rows=(\d+)", text)
+            assert m, text
+            found.append((m[1], *map(int, m.groups()[1:])))
+        return found
+
+
+class Server:
+    """A `sluice serve` under one directory, on ports of its own."""
+
+    def __init__(self, directory, *flags, wrapper=(), env=None):
+        self.directory = pathlib.Path(directory)
+        self.flags, self.wrapper, self.env = flags, wrapper, env or {}
+        self.process = None
+
+    def start(self, wait=True):
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.log_path = self.directory.parent / (self.directory.name + ".stderr")
+        self.log_file = open(self.log_path, "ab")
+        self.log_start = self.log_path.stat().st_size
+        self.process = subprocess.Popen(
+            [*self.wrapper, str(BINARY), "serve", "--data-dir", str(self.directory),
+             "--otlp-http-port", "0", "--api-port", "0", *self.flags],
+            stderr=self.log_file, stdout=subprocess.DEVNULL, env={**os.environ, **self.env},
+            start_new_session=True)
+        if wait:
+            self.wait_ready()
+        return self
+
+    def log(self):
+        return self.log_path.read_bytes()[self.log_start:].decode(errors="replace")
+
+    def wait_ready(self, seconds=20):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            m = re.search(r"OTLP/HTTP on \S+ port (\d+), API on port (\d+)", self.log())
+            if m:
+                self.otlp, self.api = int(m[1]), int(m[2])
+                return
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended with {self.process.returncode}: {self.log()}")
+            time.sleep(0.005)
+        raise RuntimeError("the server did not start: " + self.log())
+
+    def post(self, signal_name, body, timeout=60, path=None, **headers):
+        headers = {k.replace("_", "-"): v for k, v in headers.items()}
+        headers.setdefault("Content-Type", "application/x-protobuf")
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.otlp}{path or '/v1/' + signal_name}", body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:
+                return Answer(answer.status, answer.headers, answer.read())
+        except urllib.error.HTTPError as refused:
+            return Answer(refused.code, refused.headers, refused.read())
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.api}{path}", timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
+
+    def status(self):
+        return json.loads(self.get("/v1/status")[1])
+
+    def lane(self, table):
+        return next(x for x in self.status()["lanes"] if x["table"] == table)
+
+    def wait_published(self, seconds=60):
+        """Until no lane has rows behind."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            status = self.status()
+            if all(x["lag_rows"] == 0 and x["state"] == "idle" for x in status["lanes"]):
+                return status
+            time.sleep(0.05)
+        raise RuntimeError("lanes stay behind: " + json.dumps(self.status()["lanes"], indent=1))
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        if self.process:
+            self.process.wait()
+        self.log_file.close()
+
+    def stop(self, expect=0):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=60)
+        self.log_file.close()
+        assert expect is None or code == expect, self.log_path.read_text(errors="replace")
+        return code
+
+    def command(self, *words, check=None):
+        done = subprocess.run([str(BINARY), *words, "--data-dir", str(self.directory),
+                               "--api-port", str(getattr(self, "api", 0) or 1)],
+                              capture_output=True, text=True, timeout=120)
+        if check is not None:
+            assert done.returncode == check, (done.returncode, done.stdout, done.stderr)
+        return done
+
+
+def catalog(directory):
+    from pyiceberg.catalog.sql import SqlCatalog
+    return SqlCatalog("sluice", uri=f"sqlite:///{directory}/catalog.db")
+
+
+def read_pyiceberg(directory, table, ns="otel"):
+    return catalog(directory).load_table((ns, table)).scan().to_arrow()
+
+
+def duckdb_connection():
+    import duckdb
+    packages = next(p for p in site.getsitepackages() if (pathlib.Path(p) / "duckdb").exists())
+    connection = duckdb.connect()
+    for name in ("avro", "iceberg"):
+        connection.execute(f"LOAD '{packages}/duckdb_extension_{name}/extensions/v1.5.5/"
+                           f"{name}.duckdb_extension'")
+    connection.execute("SET TimeZone='UTC'")
+    return connection
+
+
+def read_duckdb(directory, table):
+    return duckdb_connection().execute(
+        f"SELECT * FROM iceberg_scan('{directory}/warehouse/otel/{table}')").to_arrow_table()
+
+
+def read_polars(directory, table):
+    import polars
+    return polars.scan_iceberg(catalog(directory).load_table(("otel", table))).collect().to_arrow()
