@@ -111,3 +111,19 @@ def test_nested_dictionary(tool, tmp_path):
         tool("arrow_copy", tmp_path / "in", tmp_path / "out", "none", mode)
         got = read(tmp_path / "out").to_pylist()
         assert got == (table.to_pylist() if mode == "copy" else table.to_pylist()[::-1])
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
+def test_shared_indices_are_written_once(tool, tmp_path, codec):
+    table = make_nested_dictionary(20000)
+    (tmp_path / "in").write_bytes(stream_bytes(table))
+    tool("arrow_copy", tmp_path / "in", tmp_path / "apart", codec, "copy")
+    tool("arrow_copy", tmp_path / "in", tmp_path / "shared", codec, "share")
+    assert read(tmp_path / "shared").to_pylist() == table.to_pylist()
+    saved = (tmp_path / "apart").stat().st_size - (tmp_path / "shared").stat().st_size
+    assert saved >= (20000 * 4 if codec == "none" else 5000)
+    # And read by us it is one buffer again, compressed or not: writing it once more saves as much.
+    tool("arrow_copy", tmp_path / "shared", tmp_path / "again", codec, "copy")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "shared").read_bytes()
+    tool("arrow_copy", tmp_path / "shared", tmp_path / "reversed", codec, "reverse")
+    assert read(tmp_path / "reversed").to_pylist() == table.to_pylist()[::-1]

@@ -27,7 +27,7 @@ from pyiceberg.table import StaticTable
 from pyiceberg.transforms import DayTransform
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
-TOOL = os.environ.get("SLUICE_LAKE_TOOL", "build/lake/test/unit/iceberg/lake_tool")
+TOOL = os.environ.get("SLUICE_LAKE_TOOL", "build/test/unit/iceberg/lake_tool")
 UTC = dt.timezone.utc
 DAY = 86_400_000_000
 
@@ -229,6 +229,15 @@ def test_polars_reads(filled):
     frame = polars.scan_iceberg(filled.last["metadata-location"]).sort("id").collect()
     assert frame["id"].to_list() == list(range(4500))
     assert frame["name"].to_list() == filled.table["name"].to_pylist()
+
+
+def test_clickhouse_reads(filled):
+    chdb = pytest.importorskip("chdb")
+    table = f"icebergLocal('{filled.root}/otel/t')"
+    assert str(chdb.query(f"SELECT count(), sum(id), sum(length(mapKeys(attributes))) FROM {table}", "TSV")).split() == \
+        ["4500", str(4500 * 4499 // 2), "9000"]
+    assert str(chdb.query(f"SELECT count() FROM {table} WHERE time >= toDateTime64('2026-11-29 00:00:00', 6, 'UTC')",
+                          "TSV")).strip() == "1500"
 
 
 def test_static_table_reads(filled):

@@ -4,6 +4,7 @@ against the bytes."""
 import json
 import math
 import struct
+import zlib
 
 import duckdb
 import polars
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from columnar_data import cases, everything, make_nested_dictionary, sliced, stream_bytes
+from parquet_bytes import Cursor, footer
 
 # Small pages and groups, so that every boundary falls somewhere; and the defaults.
 SHAPES = {
@@ -348,3 +350,132 @@ def test_a_schema_parquet_lacks_is_refused(tool, tmp_path):
     (tmp_path / "in").write_bytes(stream_bytes(cases()["null_type"]))
     done = tool("parquet_write", tmp_path / "in", tmp_path / "out", ok=False)
     assert done.returncode == 2 and "not a type of Parquet" in done.stderr
+
+
+def test_a_flipped_bit_is_seen(tool, tmp_path):
+    path, _ = write(tool, tmp_path, pa.table({"n": list(range(1000))}), "zstd=0")
+    data = bytearray(path.read_bytes())
+    at = pq.ParquetFile(path).metadata.row_group(0).column(0).data_page_offset
+    data[at + 500] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(OSError, match="CRC"):
+        read(path)
+
+
+# ---- the page index, byte by byte (TB15) ----
+
+def page_headers(data, chunk):
+    """(offset, header, size with header, stored body) of all pages of a chunk."""
+    at = chunk[3].get(11, chunk[3][9])
+    end = at + chunk[3][7]
+    while at < end:
+        cursor = Cursor(data, at)
+        header = cursor.struct()
+        body = data[cursor.at:cursor.at + header[3]]
+        yield at, header, cursor.at + header[3] - at, body
+        at = cursor.at + header[3]
+    assert at == end
+
+
+def decode(f, raw):
+    if f.type == pa.utf8():
+        return raw.decode()
+    codes = {pa.int32(): "<i", pa.int64(): "<q", pa.float32(): "<f", pa.float64(): "<d", pa.bool_(): "<?"}
+    return struct.unpack(codes[f.type], raw)[0] if f.type in codes else raw
+
+
+@pytest.mark.parametrize("shape", ["tiny_pages", "byte_pages", "fallback", "default"])
+def test_page_index_matches_the_pages(tool, tmp_path, shape):
+    table = everything(1000)
+    path, _ = write(tool, tmp_path, table, *SHAPES[shape], max_chunksize=300)
+    data = path.read_bytes()
+    meta = footer(data)
+    index_at = {"column": [], "offset": []}
+    assert meta[1] == 1 and meta[3] == 1000
+    assert all(order == {1: {}} for order in meta[7])
+    first = 0
+    for ordinal, group in enumerate(meta[4]):
+        assert group[7] == ordinal
+        assert group[5] == group[1][0][3].get(11, group[1][0][3][9])
+        assert len(meta[7]) == len(group[1])
+        assert group[2] == sum(c[3][6] for c in group[1]) and group[6] == sum(c[3][7] for c in group[1])
+        for chunk in group[1]:
+            column = chunk[3]
+            name = column[3][0].decode()
+            pages = list(page_headers(data, chunk))
+            assert sum(size - len(body) + header[2] for _, header, size, body in pages) == column[6]
+            for _, header, _, body in pages:
+                assert header[4] & 0xFFFFFFFF == zlib.crc32(body)
+            kinds = [(header[1], header.get(5, header.get(7))[2]) for _, header, _, _ in pages]
+            assert {(s[1], s[2]): s[3] for s in column[13]} == {k: kinds.count(k) for k in kinds}
+            assert (11 in column) == (pages[0][1][1] == 2)
+            assert set(column[2]) >= {encoding for _, encoding in kinds}
+            data_pages = pages[1:] if 11 in column else pages
+            cursor = Cursor(data, chunk[4])
+            offset_index = cursor.struct()
+            assert cursor.at == chunk[4] + chunk[5]
+            index_at["offset"].append(chunk[4])
+            assert [(p[1], p[2]) for p in offset_index[1]] == [(at, size) for at, _, size, _ in data_pages]
+            assert column[5] == sum(header[5][1] for _, header, _, _ in data_pages)
+            starts = [p[3] for p in offset_index[1]] + [group[3]]
+            assert starts[0] == 0 and sorted(set(starts)) == starts
+            sizes = column[16]
+            if column[1] == 6:
+                assert sum(offset_index[2]) == sizes[1]
+            for histogram in (sizes.get(2), sizes.get(3)):
+                assert histogram is None or sum(histogram) == column[5]
+            if 2 in sizes:
+                assert sizes[2][0] == group[3]
+            if 3 in sizes:
+                assert column[5] - sizes[3][-1] == column[12][3]
+            if 6 in chunk:
+                cursor = Cursor(data, chunk[6])
+                column_index = cursor.struct()
+                assert cursor.at == chunk[6] + chunk[7]
+                index_at["column"].append(chunk[6])
+                check_column_index(table, name, column, column_index, starts, first)
+            elif column[1] not in (4, 5):
+                raise AssertionError(f"{name} has no column index")
+        first += group[3]
+    # All column indexes, then all offset indexes, then the footer.
+    assert index_at["column"] == sorted(index_at["column"])
+    assert max(index_at["column"]) < min(index_at["offset"])
+
+
+def check_column_index(table, name, column, index, starts, first):
+    pages = len(starts) - 1
+    assert [len(index[i]) for i in (1, 2, 3, 5)] == [pages] * 4
+    assert sum(index[5]) == column[12][3]
+    f = table.schema.field(name)
+    if pa.types.is_nested(f.type):
+        return
+    storage = f
+    if pa.types.is_timestamp(f.type):
+        storage = f.with_type(pa.int64())
+    elif pa.types.is_date(f.type):
+        storage = f.with_type(pa.int32())
+    values = table[name].combine_chunks().cast(storage.type)
+    bounds = []
+    for page in range(pages):
+        rows = values.slice(first + starts[page], starts[page + 1] - starts[page]).to_pylist()
+        some = [v for v in rows if v is not None]
+        assert index[1][page] == (not some)
+        assert index[5][page] == len(rows) - len(some)
+        if not some:
+            assert index[2][page] == index[3][page] == b""
+            continue
+        least, greatest = decode(storage, index[2][page]), decode(storage, index[3][page])
+        if f.type in (pa.utf8(), pa.binary()):
+            least, greatest = index[2][page], index[3][page]
+            some = [v.encode() if isinstance(v, str) else v for v in some]
+            assert len(least) <= 64 and len(greatest) <= 68
+            assert least == min(some)[:len(least)]
+            assert least <= min(some) and greatest >= max(some)
+            if len(max(some)) <= 64:
+                assert greatest == max(some)
+        else:
+            assert (least, greatest) == (min(some), max(some))
+        bounds.append((least, greatest))
+    rises = all(a[0] <= b[0] and a[1] <= b[1] for a, b in zip(bounds, bounds[1:]))
+    falls = all(a[0] >= b[0] and a[1] >= b[1] for a, b in zip(bounds, bounds[1:]))
+    assert index[4] == (1 if rises else 2 if falls else 0)

@@ -331,6 +331,29 @@ bool sim_file_bytes(struct sim_node *node, const char *path, const uint8_t **out
     return true;
 }
 
+void sim_put_file(struct sim_node *node, const char *path, const void *data, uint64_t bytes)
+{
+    struct disk *disk = &node->disk;
+    char part[PATH_BYTES_MAX], parent[PATH_BYTES_MAX];
+    for (size_t i = 1; path[i]; i++) {
+        if (path[i] != '/')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (!disk_find(disk, part))
+            disk_create(disk, part, true);
+        path_parent(parent, part);
+        disk_dir_sync(disk, parent);
+    }
+    struct inode *inode = disk_find(disk, path);
+    if (!inode)
+        inode = disk_create(disk, path, false);
+    CHECK(disk_resize(disk, inode, 0) && disk_write(disk, inode, 0, data, bytes));
+    disk_settle(inode, UINT64_MAX);
+    path_parent(parent, path);
+    disk_dir_sync(disk, parent);
+}
+
 void sim_each_file(struct sim_node *node, const char *dir,
                    void (*each)(void *context, const char *path, const struct env_stat *stat),
                    void *context)

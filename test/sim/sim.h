@@ -81,6 +81,8 @@ bool sim_flip_bit(struct sim_node *node, const char *path, uint64_t offset, unsi
 /* The current bytes of a file; borrowed until the disk changes. False if it is not there. */
 bool sim_file_bytes(struct sim_node *node, const char *path, const uint8_t **out_data,
                     uint64_t *out_bytes);
+/* Makes a file with these bytes, durable, with the directories above it; replaces one that is there. */
+void sim_put_file(struct sim_node *node, const char *path, const void *data, uint64_t bytes);
 /* Each name under `dir`, current view. */
 void sim_each_file(struct sim_node *node, const char *dir,
                    void (*each)(void *context, const char *path, const struct env_stat *stat),

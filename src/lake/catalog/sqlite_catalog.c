@@ -3,7 +3,7 @@
  * The SQL catalog of PyIceberg's and Iceberg Java's JdbcCatalog layout, in SQLite. A commit writes
  * the metadata file first, synced, and then swaps the location in one transaction.
  *
- * journal_mode=DELETE and synchronous=FULL: when COMMIT answers OK, the removed journal is durable
+ * journal_mode=DELETE and synchronous=EXTRA: when COMMIT answers OK, the removed journal is durable
  * too, so the transaction cannot be undone by a power cut. When COMMIT fails for another reason
  * than a lock, the journal may be gone or not: UNKNOWN_OUTCOME, and the connection is dropped,
  * because what its cache holds is no longer what the file says.

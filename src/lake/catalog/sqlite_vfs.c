@@ -266,7 +266,6 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int 
 {
     struct vfs_file *file = file_of(base);
     struct error err;
-    struct env_stat stat;
     memset(file, 0, sizeof *file); /* no methods: SQLite will not call close */
     if (!name || strlen(name) >= sizeof file->path)
         return SQLITE_CANTOPEN; /* temporary files: temp_store=MEMORY makes SQLite not ask for them
@@ -277,11 +276,10 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int 
     mode |= flags & SQLITE_OPEN_READWRITE ? ENV_WRITE : 0;
     mode |= flags & SQLITE_OPEN_CREATE ? ENV_CREATE : 0;
     mode |= flags & SQLITE_OPEN_EXCLUSIVE ? ENV_EXCLUSIVE : 0;
-    bool is_new = (flags & SQLITE_OPEN_CREATE) &&
-                  env_path_stat(file->env, name, &stat, &err) == STATUS_NOT_FOUND;
     if (env_open(file->env, name, mode, &file->file, &err) != STATUS_OK)
         return fail_code(&err, SQLITE_CANTOPEN);
-    file->sync_directory = is_new;
+    /* Also where the name was there: its maker may have died before it synced the directory. */
+    file->sync_directory = flags & SQLITE_OPEN_CREATE;
     file->delete_on_close = flags & SQLITE_OPEN_DELETEONCLOSE;
     file->base.pMethods = &file_methods;
     if (out_flags)

@@ -12,9 +12,14 @@
 
 enum { WRITE_BUFFER_BYTES = 256 * 1024, SCHEME_BYTES = 7 /* "file://" */ };
 
+/* Hashes of directories whose names are known to last, by the hash's low bits. A directory that is
+ * there need not be one: its maker may have died between making and syncing it. */
+enum { KNOWN_DIRECTORIES = 256 };
+
 struct file_store {
     struct store base;
     struct env *env;
+    _Atomic uint64_t known[KNOWN_DIRECTORIES];
 };
 
 struct file_writer {
@@ -41,14 +46,46 @@ static void file_close(struct store *store)
     mem_free(CONTAINER_OF(store, struct file_store, base));
 }
 
-/* The directories above `path`, made where they are missing. */
-static enum status make_parents(struct env *env, const char *path, struct error *err)
+/* Syncs `path`, then each directory above it, up to the one that the store's root is in; outside
+ * the root up to the first that we may not even open: no writer of our tables made that one. */
+static enum status sync_directories(struct store *store, const char *path, struct error *err)
 {
+    char at[PATH_BYTES_MAX], parent[PATH_BYTES_MAX];
+    const char *root = path_of(store->root);
+    snprintf(at, sizeof at, "%s", path);
+    bool is_last = false;
+    for (size_t depth = 0; !is_last; depth++) {
+        enum status status = env_dir_sync(env_of(store), at, err);
+        if (status != STATUS_OK && depth > 0 && err->os_errno == EACCES)
+            return STATUS_OK;
+        TRY(status);
+        path_parent(parent, at);
+        is_last = strcmp(at, parent) == 0;
+        if (strcmp(at, root) == 0)
+            return is_last ? STATUS_OK : env_dir_sync(env_of(store), parent, err);
+        memcpy(at, parent, sizeof at);
+    }
+    return STATUS_OK;
+}
+
+/* The directories above `path`: there when this returns, and their names durable. */
+static enum status make_parents(struct store *store, const char *path, struct error *err)
+{
+    struct file_store *file_store = CONTAINER_OF(store, struct file_store, base);
     char parent[PATH_BYTES_MAX];
     struct env_stat stat;
     path_parent(parent, path);
-    enum status status = env_path_stat(env, parent, &stat, err);
-    return status == STATUS_NOT_FOUND ? files_make_dirs(env, parent, err) : status;
+    enum status status = env_path_stat(file_store->env, parent, &stat, err);
+    if (status == STATUS_NOT_FOUND)
+        status = files_make_dirs(file_store->env, parent, err);
+    TRY(status);
+    uint64_t hash = hash64(parent, strlen(parent));
+    _Atomic uint64_t *slot = &file_store->known[hash % KNOWN_DIRECTORIES];
+    if (atomic_load_explicit(slot, memory_order_relaxed) == hash)
+        return STATUS_OK;
+    TRY(sync_directories(store, parent, err));
+    atomic_store_explicit(slot, hash, memory_order_relaxed);
+    return STATUS_OK;
 }
 
 static enum status sync_parent(struct env *env, const char *path, struct error *err)
@@ -93,7 +130,7 @@ static enum status file_put(struct store *store, const char *uri, enum store_put
     int length = snprintf(temporary, sizeof temporary, "%s.%s.tmp", path, digits);
     if (length < 0 || length >= PATH_BYTES_MAX)
         return error_set(err, STATUS_INVALID, "put %.300s: name too long", uri);
-    TRY(make_parents(env, path, err));
+    TRY(make_parents(store, path, err));
     bool is_durable = mode != STORE_PUT_HINT;
     enum status status = write_new(env, temporary, is_durable, data, bytes, err);
     if (status == STATUS_OK && mode == STORE_PUT_IF_ABSENT)
@@ -114,7 +151,7 @@ static enum status file_create(struct store *store, const char *uri,
 {
     struct env *env = env_of(store);
     const char *path = path_of(uri);
-    TRY(make_parents(env, path, err));
+    TRY(make_parents(store, path, err));
     struct file_writer *writer = mem_alloc_zero(1, sizeof *writer);
     if (!writer)
         return error_set(err, STATUS_NO_MEMORY, "create %.300s: out of memory", uri);
@@ -288,28 +325,6 @@ static enum status file_remove(struct store *store, const char *uri, struct erro
 {
     enum status status = env_remove(env_of(store), path_of(uri), err);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
-}
-
-/* Syncs `path`, then each directory above it, up to the one that the store's root is in; outside
- * the root up to the first that we may not even open: no writer of our tables made that one. */
-static enum status sync_directories(struct store *store, const char *path, struct error *err)
-{
-    char at[PATH_BYTES_MAX], parent[PATH_BYTES_MAX];
-    const char *root = path_of(store->root);
-    snprintf(at, sizeof at, "%s", path);
-    bool is_last = false;
-    for (size_t depth = 0; !is_last; depth++) {
-        enum status status = env_dir_sync(env_of(store), at, err);
-        if (status != STATUS_OK && depth > 0 && err->os_errno == EACCES)
-            return STATUS_OK;
-        TRY(status);
-        path_parent(parent, at);
-        is_last = strcmp(at, parent) == 0;
-        if (strcmp(at, root) == 0)
-            return is_last ? STATUS_OK : env_dir_sync(env_of(store), parent, err);
-        memcpy(at, parent, sizeof at);
-    }
-    return STATUS_OK;
 }
 
 static enum status file_sync_prefix(struct store *store, const char *uri, struct error *err)

@@ -9,8 +9,8 @@
  * Iceberg's readers do); "." and ".." segments are INVALID.
  *
  * What lasts through a power cut, on file://:
- *   store_put, store_put_if_absent, store_writer_finish   the bytes, the name, and every directory
- *                                                         above it that was made for it
+ *   store_put, store_put_if_absent, store_writer_finish   the bytes, the name, and the names of all
+ *                                                         directories above it, whoever made them
  *   store_writer_write                                    nothing
  *   store_sync_object                                     an object written by others, and the
  * names leading to it from the root store_sync_prefix                                     the names

@@ -27,12 +27,23 @@ static struct arrow_batch reversed(const struct tool_stream *stream)
     return out;
 }
 
+static void share_indices(const struct arrow_schema *schema, struct arrow_batch *batch)
+{
+    struct arrow_array *columns = batch->columns;
+    size_t bytes = (size_t)batch->length * sizeof(int32_t);
+    for (uint32_t i = 0; i < schema->field_count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (columns[i].dictionary && columns[j].dictionary &&
+                memcmp(columns[i].values, columns[j].values, bytes) == 0)
+                columns[i].values = columns[j].values;
+}
+
 int main(int argc, char **argv)
 {
     struct error err;
     struct buf out = {0};
     if (argc != 5) {
-        fprintf(stderr, "usage: arrow_copy IN OUT none|lz4|zstd copy|reverse\n");
+        fprintf(stderr, "usage: arrow_copy IN OUT none|lz4|zstd copy|share|reverse\n");
         return 2;
     }
     enum arrow_compression compression = strcmp(argv[3], "lz4") == 0    ? ARROW_LZ4_FRAME
@@ -48,9 +59,12 @@ int main(int argc, char **argv)
         DIE_UNLESS_OK(arrow_ipc_write_batch(&stream->schema, &batch, compression, &out, &err));
         arrow_batch_deinit(&batch);
     } else {
-        for (size_t i = 0; i < stream->batch_count; i++)
+        for (size_t i = 0; i < stream->batch_count; i++) {
+            if (strcmp(argv[4], "share") == 0)
+                share_indices(&stream->schema, &stream->batches[i]);
             DIE_UNLESS_OK(arrow_ipc_write_batch(&stream->schema, &stream->batches[i], compression,
                                                 &out, &err));
+        }
     }
     buf_put_le32(&out, UINT32_MAX);
     buf_put_le32(&out, 0);

@@ -69,8 +69,8 @@ static void test_grammar(void **state)
         "\"\xc0\x80\"",
         "[}",
         "{\"a\"}",
-        "\xef\xbb\xbf"
-        "1",
+        ("\xef\xbb\xbf"
+         "1"),
         "/**/1",
         "\"a\nb\"",
         "0x1",

@@ -121,6 +121,31 @@ static void test_bounds_hold(void **state)
     }
 }
 
+/* Strings that begin alike, against comparing each with each. */
+static void test_extent_of_strings(void **state)
+{
+    (void)state;
+    struct random random;
+    random_init(&random, 4);
+    for (int round = 0; round < 5000; round++) {
+        struct buf plain = {0};
+        struct extent extent = {0}, slow = {0};
+        for (uint64_t i = random_below(&random, 6) + 1; i > 0; i--) {
+            char text[16] = "aaaaaaaaaaaaaaa";
+            size_t length = (size_t)random_below(&random, 12);
+            text[random_below(&random, 12)] = (char)('a' + random_below(&random, 3) * 100);
+            buf_put_le32(&plain, (uint32_t)length);
+            buf_put(&plain, text, length);
+        }
+        extent_add_plain(PARQUET_BYTE_ARRAY, 0, &extent, span_of(plain.data, plain.length));
+        for (size_t at = 0; at < plain.length; at += 4 + get_le32(plain.data + at))
+            extent_add(PARQUET_BYTE_ARRAY, &slow,
+                       span_of(plain.data + at + 4, get_le32(plain.data + at)));
+        assert_true(span_equal(extent.min, slow.min) && span_equal(extent.max, slow.max));
+        buf_deinit(&plain);
+    }
+}
+
 /* ---- files ---- */
 
 static struct arrow_field map_children[2] = {
@@ -442,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_hybrid_round_trip),
         cmocka_unit_test(test_hybrid_prefers_runs),
         cmocka_unit_test(test_bounds_hold),
+        cmocka_unit_test(test_extent_of_strings),
         cmocka_unit_test(test_metrics_add_up),
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_every_write_may_fail),

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reader of Parquet's Thrift structures, so that tests see what libraries do not show. Structs become
+dicts by field id, unions too."""
+import struct
+
+
+class Cursor:
+    def __init__(self, data, at=0):
+        self.data, self.at = data, at
+
+    def byte(self):
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def varint(self):
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def zigzag(self):
+        value = self.varint()
+        return value >> 1 ^ -(value & 1)
+
+    def binary(self):
+        length = self.varint()
+        self.at += length
+        return self.data[self.at - length:self.at]
+
+    def value(self, kind):
+        if kind in (1, 2):
+            return kind == 1
+        if kind == 3:
+            return self.byte()
+        if kind in (4, 5, 6):
+            return self.zigzag()
+        if kind == 7:
+            self.at += 8
+            return struct.unpack("<d", self.data[self.at - 8:self.at])[0]
+        if kind == 8:
+            return self.binary()
+        if kind == 9:
+            header = self.byte()
+            count = header >> 4 if header >> 4 < 15 else self.varint()
+            element = header & 15
+            if element in (1, 2):
+                return [self.byte() == 1 for _ in range(count)]
+            return [self.value(element) for _ in range(count)]
+        assert kind == 12, kind
+        return self.struct()
+
+    def struct(self):
+        fields, last = {}, 0
+        while True:
+            header = self.byte()
+            if header == 0:
+                return fields
+            last = last + (header >> 4) if header >> 4 else self.zigzag()
+            assert last not in fields
+            fields[last] = self.value(header & 15)
+
+
+def footer(data):
+    length = struct.unpack("<I", data[-8:-4])[0]
+    cursor = Cursor(data, len(data) - 8 - length)
+    fields = cursor.struct()
+    assert cursor.at == len(data) - 8
+    return fields

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input over real sockets: a clear answer, neighbours stored, memory bounded."""
+import gzip
+import os
+import socket
+import threading
+import time
+
+import pytest
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
+
+import sluice
+
+MiB = 1 << 20
+
+
+def log_body(count=1, text="x"):
+    request = logs_service_pb2.ExportLogsServiceRequest()
+    scope = request.resource_logs.add().scope_logs.add()
+    for i in range(count):
+        scope.log_records.add(severity_text=f"{text}{i}")
+    return request.SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = sluice.Server(tmp_path_factory.mktemp("http") / "data", "--publish-interval", "100ms",
+                           "--otlp-body-bytes-max", "1MiB", "--otlp-expanded-bytes-max", "2MiB",
+                           "--otlp-workers", "1").start()
+    yield server
+    assert server.post("logs", log_body()).code == 200, "the server no longer stores"
+    server.stop()
+
+
+def talk(server, data, half_close=False, seconds=5, pieces=False):
+    """Sends raw bytes and returns everything that comes back until the peer closes or is silent."""
+    with socket.create_connection(("127.0.0.1", server.otlp), timeout=seconds) as s:
+        if pieces:
+            for i in range(len(data)):
+                s.sendall(data[i:i + 1])
+        else:
+            s.sendall(data)
+        if half_close:
+            s.shutdown(socket.SHUT_WR)
+        received = b""
+        s.settimeout(0.7)
+        try:
+            while part := s.recv(65536):
+                received += part
+        except TimeoutError:
+            pass
+    return received
+
+
+def head(*lines):
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+POST = "POST /v1/logs HTTP/1.1"
+TYPE = "Content-Type: application/x-protobuf"
+
+MALFORMED = {
+    "bare CR in a header": (b"GET / HTTP/1.1\r\nHost: a\r\nX: \rTransfer-Encoding: chunked\r\n\r\n", 400),
+    "bare LF": (b"GET / HTTP/1.1\nHost: a\n\n", 400),
+    "folded header": (b"GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\n 2\r\n\r\n", 400),
+    "space before colon": (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+    "no host": (b"GET / HTTP/1.1\r\n\r\n", 400),
+    "two hosts": (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+    "length and chunked": (head(POST, "Host: a", TYPE, "Content-Length: 3",
+                                "Transfer-Encoding: chunked"), 400),
+    "two lengths": (head(POST, "Host: a", TYPE, "Content-Length: 3", "Content-Length: 3"), 400),
+    "signed length": (head(POST, "Host: a", TYPE, "Content-Length: +3"), 400),
+    "list of lengths": (head(POST, "Host: a", TYPE, "Content-Length: 3, 3"), 400),
+    "unknown coding": (head(POST, "Host: a", TYPE, "Transfer-Encoding: gzip, chunked"), 501),
+    "bad chunk": (head(POST, "Host: a", TYPE, "Transfer-Encoding: chunked") + b"zz\r\n", 400),
+    "chunk longer than said": (head(POST, "Host: a", TYPE, "Transfer-Encoding: chunked") +
+                               b"2\r\nabc\r\n0\r\n\r\n", 400),
+    "HTTP/2.0": (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+    "no version": (b"GET /\r\n\r\n", 400),
+    "control byte in target": (b"GET /a\x01 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "unknown expectation": (head(POST, "Host: a", TYPE, "Expect: 42", "Content-Length: 1"), 417),
+    "head too large": (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 20000 + b"\r\n\r\n", 431),
+    "too many headers": (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: 1\r\n" * 200 + b"\r\n", 431),
+    "garbage": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+@pytest.mark.parametrize("pieces", [False, True], ids=["whole", "by byte"])
+def test_malformed_requests_are_refused_and_the_connection_closed(server, name, pieces):
+    data, code = MALFORMED[name]
+    if pieces and len(data) > 5000:
+        data, pieces = data[:-4], False  # large ones: the limit, before the head is complete
+    received = talk(server, data, pieces=pieces)
+    assert received.startswith(b"HTTP/1.1 %d " % code), received[:200]
+    assert b"Connection: close" in received
+
+
+def test_methods_paths_and_types(server):
+    assert server.post("logs", b"", path="/v1/nothing").code == 404
+    assert talk(server, head("GET /v1/logs HTTP/1.1", "Host: a")).startswith(b"HTTP/1.1 405 ")
+    assert b"Allow: POST" in talk(server, head("DELETE /v1/logs HTTP/1.1", "Host: a"))
+    assert server.post("logs", b"{}", Content_Type="application/json").code == 415
+    assert server.post("logs", b"", Content_Encoding="br").code == 415
+    answer = server.post("logs", b"\xff\xff", )
+    assert answer.code == 400 and answer.headers["Content-Type"] == "application/x-protobuf"
+    assert b"protobuf" in answer.body and answer.headers["Retry-After"] is None
+    assert server.post("logs", log_body(), path="/v1/logs?commit=sometimes").code == 400
+    assert server.post("logs", log_body(), Sluice_Commit="remote").code == 409
+    assert server.post("logs", b"").code == 200, "an empty request is a good one"
+
+
+def test_truncated_protobuf_at_every_byte(server):
+    body = log_body(3)
+    codes = {server.post("logs", body[:i]).code for i in range(len(body))}
+    assert codes == {200, 400}  # only the empty prefix is a message
+
+
+def test_TA14_too_large_is_permanent_and_stores_nothing(server):
+    before = server.status()["ingest"]["items"]
+    for size, code in ((MiB, 400), (MiB + 1, 413)):  # zeros are no message, but within the limit
+        answer = server.post("logs", b"\x00" * size)
+        assert answer.code == code and answer.headers["Retry-After"] is None
+    big = log_body(1, "y" * (2 * MiB))
+    assert server.post("logs", gzip.compress(big), Content_Encoding="gzip").code == 413
+    chunked = head(POST, "Host: a", TYPE, "Transfer-Encoding: chunked") + \
+        (b"10000\r\n" + b"\x00" * 65536 + b"\r\n") * 20
+    assert talk(server, chunked).startswith(b"HTTP/1.1 413 ")
+    assert server.status()["ingest"]["items"] == before
+
+
+def test_TA15_gzip_bombs_stop_at_the_limit(server):
+    bomb = gzip.compress(b"\x00" * (256 * MiB), 9)
+    before = server.status()["resident_bytes"]
+    for _ in range(4):
+        assert server.post("logs", bomb, Content_Encoding="gzip").code == 413
+    assert server.status()["resident_bytes"] < before + 64 * MiB
+
+
+def test_damaged_gzip(server):
+    good = gzip.compress(log_body(5))
+    for bad in (good[:-1], good[:10], b"", good[:20] + b"\xff" + good[21:], good + b"trailing"):
+        assert server.post("logs", bad, Content_Encoding="gzip").code == 400
+    assert server.post("logs", good + gzip.compress(log_body(2)), Content_Encoding="gzip").code == 200
+
+
+def test_pipelined_chunked_and_expecting_requests(server):
+    body = log_body()
+    one = head(POST, "Host: a", TYPE, f"Content-Length: {len(body)}") + body
+    chunked = head(POST, "Host: a", TYPE, "Transfer-Encoding: chunked") + b"".join(
+        b"1;x=y\r\n" + body[i:i + 1] + b"\r\n" for i in range(len(body))) + b"0\r\nTrailer: 1\r\n\r\n"
+    get = head("GET /nothing HTTP/1.1", "Host: a")
+    received = talk(server, one * 10 + chunked + one + get)
+    assert received.count(b"HTTP/1.1 200 OK") == 12 and received.count(b"HTTP/1.1 404 ") == 1
+    with socket.create_connection(("127.0.0.1", server.otlp), timeout=5) as s:
+        s.sendall(head(POST, "Host: a", TYPE, "Expect: 100-continue", f"Content-Length: {len(body)}"))
+        assert s.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        s.sendall(body)
+        assert s.recv(1000).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_half_closed_sockets_get_their_answer(server):
+    body = log_body()
+    request = head(POST, "Host: a", TYPE, f"Content-Length: {len(body)}") + body
+    assert talk(server, request, half_close=True).startswith(b"HTTP/1.1 200 OK")
+    assert talk(server, request[:-1], half_close=True) == b"", "half a request gets no answer"
+
+
+def test_a_thousand_idle_and_vanishing_clients_cost_little(server):
+    sockets = [socket.create_connection(("127.0.0.1", server.otlp)) for _ in range(500)]
+    for i, s in enumerate(sockets):
+        s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: a\r\nX: " + b"a" * (i % 50))
+    assert server.post("logs", log_body()).code == 200
+    for s in sockets:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+        s.close()
+    deadline = time.monotonic() + 5
+    while "sluice_http_connections 0" not in server.get("/metrics")[1]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_slow_loris_is_cut_off(server):
+    with socket.create_connection(("127.0.0.1", server.otlp), timeout=20) as s:
+        began = time.monotonic()
+        s.sendall(b"POST /v1/logs HTTP/1.1\r\n")
+        received = b""
+        stop = threading.Event()
+
+        def drip():
+            while not stop.wait(0.5):
+                try:
+                    s.sendall(b"X: 1\r\n")
+                except OSError:
+                    return
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            received = s.recv(1000)
+        finally:
+            stop.set()
+            thread.join()
+        assert received.startswith(b"HTTP/1.1 408 ") and time.monotonic() - began < 15
+
+
+def test_memory_of_bodies_is_bounded(tmp_path):
+    server = sluice.Server(tmp_path / "data", "--otlp-memory-bytes", "4MiB", "--otlp-workers",
+                           "1").start()
+    held = []
+    refused = 0
+    for _ in range(8):
+        s = socket.create_connection(("127.0.0.1", server.otlp), timeout=5)
+        s.sendall(head(POST, "Host: a", TYPE, f"Content-Length: {MiB}") + b"\x00" * 1000)
+        s.settimeout(0.3)
+        try:
+            answer = s.recv(1000)
+            assert answer.startswith(b"HTTP/1.1 503 ") and b"Retry-After: 1" in answer
+            refused += 1
+        except TimeoutError:
+            held.append(s)
+    assert len(held) == 4 and refused == 4
+    for s in held:
+        s.close()
+    time.sleep(0.2)
+    assert server.post("logs", log_body()).code == 200
+    server.stop()
+
+
+def test_a_second_server_on_the_same_directory_is_refused(server):
+    second = sluice.Server(server.directory)
+    second.start(wait=False)
+    assert second.process.wait(timeout=20) == 75
+    assert "another process" in second.log() or "held" in second.log() or "in use" in second.log(), \
+        second.log()
+
+
+def test_producers_are_idempotent(server):
+    body, other = log_body(4, "p"), log_body(1, "q")
+    send = lambda n, b: server.post("logs", b, Sluice_Producer="t1", Sluice_Sequence=str(n))  # noqa
+    first = send(1, body)
+    assert first.code == 200 and send(1, body).receipts == first.receipts
+    assert send(1, other).code == 409 and b"producer_mismatch" in send(1, other).body
+    gap = send(3, other)
+    assert gap.code == 409 and b"expected 2" in gap.body
+    assert send(2, b"\xff").code == 400, "a refused body consumes no number (L29)"
+    second = send(2, other)
+    assert second.code == 200
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(send(3, body))) for _ in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert {a.code for a in answers} == {200} and len({tuple(a.receipts) for a in answers}) == 1
+    for headers in ({"Sluice_Producer": "x"}, {"Sluice_Sequence": "1"},
+                    {"Sluice_Producer": "x", "Sluice_Sequence": "0"},
+                    {"Sluice_Producer": "x" * 65, "Sluice_Sequence": "1"},
+                    {"Sluice_Producer": "x", "Sluice_Sequence": "1", "Sluice_Session": "y"}):
+        assert server.post("logs", body, **headers).code == 400
+    server.wait_published()
+    rows = sluice.read_pyiceberg(server.directory, "logs").to_pylist()
+    stored = sorted(r["severity_text"] for r in rows if (r["severity_text"] or "")[0] in "pq")
+    assert stored == sorted(["p0", "p1", "p2", "p3"] * 2 + ["q0"])
+
+
+def test_force_answers_when_the_rows_are_visible(server):
+    answer = server.post("logs", log_body(3, "forced"), path="/v1/logs?commit=force")
+    assert answer.code == 200 and answer.headers["Sluice-Boundary"] == "visible"
+    texts = sluice.read_pyiceberg(server.directory, "logs")["severity_text"].to_pylist()
+    assert {"forced0", "forced1", "forced2"} <= set(texts)
+
+
+def test_auto_answers_before_the_sync(server):
+    answer = server.post("logs", log_body(), Sluice_Commit="auto")
+    assert answer.code == 200 and answer.headers["Sluice-Boundary"] == "written"
+
+
+def test_health_and_metrics(server):
+    assert server.get("/healthz")[0] == 200 and server.get("/readyz") == (200, "ready\n")
+    text = server.get("/metrics")[1]
+    for name in ("sluice_ingest_requests_total", "sluice_ack_seconds_bucket",
+                 "sluice_lane_halted{table=\"otel.logs\"}", "sluice_log_budget_bytes"):
+        assert name in text
+    assert os.path.exists(server.directory)
