@@ -345,6 +345,9 @@ void arrow_append_memo(struct arrow_builder *builder, const void *data, size_t b
 
 /* ---- views ---- */
 
+/* What empty buffers point to: a place, so that code may add a zero to it. */
+static const uint64_t nothing[1];
+
 enum status arrow_builder_view(const struct arrow_builder *builder, struct arena *arena,
                                struct arrow_array *out_array, struct error *err)
 {
@@ -353,7 +356,7 @@ enum status arrow_builder_view(const struct arrow_builder *builder, struct arena
         .null_count = builder->null_count,
         .validity = builder->null_count ? builder->validity.data : NULL,
         .offsets = (const int32_t *)(const void *)builder->offsets.data,
-        .values = builder->values.data,
+        .values = builder->values.data ? builder->values.data : (const void *)nothing,
     };
     if (builder->child_count) {
         array.children = arena_alloc_zero(arena, builder->child_count, sizeof *array.children);

@@ -172,6 +172,9 @@ static enum status expand(struct batch_reader *batch, struct span stored, struct
     return STATUS_OK;
 }
 
+/* What empty buffers point to: a place, so that code may add a zero to it. */
+static const uint64_t nothing[1];
+
 /* The next buffer: checked against the body, expanded and aligned. Those that were read before from
  * the same place are the same again, so that shared indices stay shared. */
 static enum status take_buffer(struct batch_reader *batch, struct span *out)
@@ -192,7 +195,7 @@ static enum status take_buffer(struct batch_reader *batch, struct span *out)
         }
     }
     if (length == 0)
-        span = (struct span){0};
+        span = span_of(nothing, 0);
     else if (batch->codec != IPC_CODEC_NONE)
         TRY(expand(batch, span, &span));
     else if ((uintptr_t)span.data % 8)
@@ -309,7 +312,7 @@ static enum status read_array(struct batch_reader *batch, const struct arrow_fie
         return invalid(batch->err, "nulls without validity bits");
     if (validity.length && validity.length < (uint64_t)bits_bytes(length))
         return invalid(batch->err, "too few validity bits");
-    array->validity = validity.data;
+    array->validity = validity.length ? validity.data : NULL;
     if (field->is_dictionary)
         return read_dictionary_field(batch, field, array);
     switch (type_layout(field->type)) {

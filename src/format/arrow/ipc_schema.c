@@ -199,7 +199,7 @@ static void read_field_id(struct schema_reader *reader, const struct flat_table 
         struct flat_table pair = flat_element(flat, &pairs, i);
         struct span key = flat_text(flat, &pair, 0), text = flat_text(flat, &pair, 1);
         int64_t id;
-        if (span_equal(key, span_of_text(IPC_FIELD_ID_KEY)) &&
+        if (span_equal(key, span_of_text(IPC_FIELD_ID_KEY)) && text.length &&
             parse_i64((const char *)text.data, text.length, &id) && id > 0 && id <= INT32_MAX)
             field->field_id = (int32_t)id;
     }

@@ -105,7 +105,8 @@ static void put_level_section(struct buf *body, const struct buf *levels, uint8_
 static void count_levels(int64_t *histogram, const struct buf *levels, uint8_t max)
 {
     uint64_t pattern = max * UINT64_C(0x0101010101010101);
-    const uint8_t *at = levels->data, *end = at + levels->length;
+    const uint8_t *at = levels->data;
+    const uint8_t *end = levels->length ? at + levels->length : at;
     while (at < end) {
         if (end - at >= 8 && get_le64(at) == pattern) {
             histogram[max] += 8;

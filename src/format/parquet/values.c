@@ -19,35 +19,41 @@ struct slots {
 
 enum { BATCH = 256 };
 
-/* The next slots, at most BATCH; 0 at the end. */
-static size_t next_slots(struct slots *slots, int64_t out[BATCH])
+/* The next slots, at most BATCH, in `scratch` unless they lie somewhere already; 0 at the end. */
+static size_t next_slots(struct slots *slots, int32_t scratch[BATCH], const int32_t **out_slots)
 {
     size_t count = 0;
+    *out_slots = scratch;
     if (!slots->array->validity) {
         count = size_min((size_t)(slots->end - slots->at), BATCH);
-        for (size_t i = 0; i < count; i++)
-            out[i] =
-                slots->indices ? slots->indices[slots->at + (int64_t)i] : slots->at + (int64_t)i;
+        if (slots->indices)
+            *out_slots = slots->indices + slots->at;
+        else
+            for (size_t i = 0; i < count; i++)
+                scratch[i] = (int32_t)slots->at + (int32_t)i;
         slots->at += (int64_t)count;
         return count;
     }
     for (; slots->at < slots->end && count < BATCH; slots->at++) {
-        out[count] = slots->indices ? slots->indices[slots->at] : slots->at;
+        scratch[count] = slots->indices ? slots->indices[slots->at] : (int32_t)slots->at;
         count += arrow_is_valid(slots->array, slots->at);
     }
     return count;
 }
 
 static void get_values(const struct leaf *leaf, const struct arrow_array *source,
-                       const int64_t *slots, size_t count, struct span *out)
+                       const int32_t *slots, size_t count, struct span *out)
 {
     const uint8_t *values = source->values;
-    for (size_t i = 0; i < count; i++) {
-        if (leaf->width) {
-            out[i] = span_of(values + (size_t)slots[i] * leaf->width, leaf->width);
-        } else {
-            int32_t start = source->offsets[slots[i]], end = source->offsets[slots[i] + 1];
-            out[i] = span_of(values + start, (size_t)(end - start));
+    const int32_t *offsets = source->offsets;
+    size_t width = leaf->width;
+    if (width) {
+        for (size_t i = 0; i < count; i++)
+            out[i] = span_of(values + (size_t)slots[i] * width, width);
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            const int32_t *ends = offsets + slots[i];
+            out[i] = span_of(values + ends[0], (size_t)(ends[1] - ends[0]));
         }
     }
 }
@@ -79,7 +85,7 @@ static void count_values(struct leaf *leaf, const struct span *values, size_t co
 
 /* ---- PLAIN ---- */
 
-static void append_bools(struct leaf *leaf, const struct arrow_array *source, const int64_t *slots,
+static void append_bools(struct leaf *leaf, const struct arrow_array *source, const int32_t *slots,
                          size_t count)
 {
     uint8_t *place = buf_extend(&leaf->plain, count);
@@ -91,9 +97,10 @@ static void append_bools(struct leaf *leaf, const struct arrow_array *source, co
 
 static void append_plain(struct leaf *leaf, struct slots *slots)
 {
-    int64_t batch[BATCH];
+    int32_t scratch[BATCH];
+    const int32_t *batch;
     struct span values[BATCH];
-    for (size_t count; (count = next_slots(slots, batch)) > 0;) {
+    for (size_t count; (count = next_slots(slots, scratch, &batch)) > 0;) {
         if (leaf->type == PARQUET_BOOLEAN) {
             append_bools(leaf, slots->source, batch, count);
             continue;
@@ -126,10 +133,11 @@ static void see_entries(struct leaf *leaf, const uint32_t *indices, size_t count
 
 static void append_looked_up(struct leaf *leaf, struct slots *slots)
 {
-    int64_t batch[BATCH];
+    int32_t scratch[BATCH];
+    const int32_t *batch;
     struct span values[BATCH];
     uint32_t indices[BATCH];
-    for (size_t count; (count = next_slots(slots, batch)) > 0;) {
+    for (size_t count; (count = next_slots(slots, scratch, &batch)) > 0;) {
         get_values(leaf, slots->source, batch, count, values);
         if (!dictionary_put(&leaf->dictionary, values, count, indices)) {
             leaf->failed = true;
@@ -159,7 +167,8 @@ static bool start_remap(struct leaf *leaf, const struct arrow_array *source)
 
 static void append_remapped(struct leaf *leaf, struct slots *slots)
 {
-    int64_t batch[BATCH];
+    int32_t scratch[BATCH];
+    const int32_t *batch;
     uint32_t indices[BATCH];
     struct span value, values[BATCH];
     if (!start_remap(leaf, slots->source)) {
@@ -167,7 +176,7 @@ static void append_remapped(struct leaf *leaf, struct slots *slots)
         return;
     }
     uint32_t *remap = (uint32_t *)(void *)leaf->remap.data;
-    for (size_t count; (count = next_slots(slots, batch)) > 0;) {
+    for (size_t count; (count = next_slots(slots, scratch, &batch)) > 0;) {
         for (size_t i = 0; i < count; i++) {
             indices[i] = remap[batch[i]];
             if (indices[i] != UINT32_MAX)
