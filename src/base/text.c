@@ -191,7 +191,7 @@ size_t double_to_text(char out[DOUBLE_TEXT_MAX], double value)
         return (size_t)snprintf(out, DOUBLE_TEXT_MAX, value < 0 ? "-Infinity" : "Infinity");
     if (value == 0)
         return (size_t)snprintf(out, DOUBLE_TEXT_MAX, signbit(value) ? "-0" : "0");
-    if (value == (double)(int64_t)value && fabs(value) < 1e15)
+    if (fabs(value) < 1e15 && value == (double)(int64_t)value)
         return (size_t)snprintf(out, DOUBLE_TEXT_MAX, "%lld", (long long)value);
     int length = 0;
     for (int digits = 15; digits <= 17; digits++) {

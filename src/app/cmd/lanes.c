@@ -111,6 +111,35 @@ static int list(struct invocation *invocation)
     return status == STATUS_OK ? 0 : cmd_fail(&err);
 }
 
+/* tables repair TABLE [--confirm]: back to the metadata before the one that cannot be read (E17). The
+ * lane's halt is cleared by clear-halt afterwards, which also decides over the rows in between. */
+static int repair(struct invocation *invocation)
+{
+    struct error err;
+    struct stack stack = {0};
+    struct arena arena;
+    struct catalog_repair repair;
+    char ns[WAL_TABLE_NAME_MAX + 1];
+    bool is_confirmed = cmd_take_flag(invocation, "--confirm");
+    const char *dot = invocation->argc == 1 ? strrchr(invocation->argv[0], '.') : NULL;
+    if (!dot)
+        return cmd_usage("a table is needed, such as otel.logs");
+    snprintf(ns, sizeof ns, "%.*s", (int)(dot - invocation->argv[0]), invocation->argv[0]);
+    enum status status = stack_open(invocation->env, &invocation->settings, &stack, &err);
+    if (status != STATUS_OK)
+        return cmd_fail(&err);
+    arena_init(&arena, 0);
+    status = catalog_repair_table(stack.catalog, (struct catalog_ident){ns, dot + 1}, is_confirmed,
+                                  &arena, &repair, &err);
+    if (status == STATUS_OK)
+        printf("%s\n%s %s\n%s", repair.damage, is_confirmed ? "went back to" : "would go back to",
+               repair.previous,
+               is_confirmed ? "" : "nothing was changed; --confirm gives up what came after it\n");
+    arena_deinit(&arena);
+    stack_close(&stack);
+    return status == STATUS_OK ? 0 : cmd_fail(&err);
+}
+
 int cmd_tables(struct invocation *invocation)
 {
     const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
@@ -124,7 +153,10 @@ int cmd_tables(struct invocation *invocation)
         return cmd_no_more_words(invocation, 0) ? list(invocation) : 2;
     if (strcmp(what, "rebind") == 0)
         return resolve(invocation, true);
-    return cmd_usage("tables list, tables columns or tables rebind TABLE --confirm --accept");
+    if (strcmp(what, "repair") == 0)
+        return repair(invocation);
+    return cmd_usage(
+        "tables list, columns, repair TABLE [--confirm] or rebind TABLE --confirm --accept");
 }
 
 int cmd_publish(struct invocation *invocation)

@@ -13,7 +13,7 @@ static const struct command commands[] = {
     {"doctor", "[--json]", "check settings, directories, ports and limits", cmd_doctor},
     {"status", "[--json]", "what the running server does", cmd_status},
     {"publish", "[--once]", "publish what the log holds, without a server", cmd_publish},
-    {"tables", "list | rebind TABLE --confirm ... | columns", "tables and their lanes", cmd_tables},
+    {"tables", "list | columns | rebind TABLE ... | repair TABLE", "tables and their lanes", cmd_tables},
     {"watermark", "[--json]", "up to where the lake is complete", cmd_watermark},
     {"log", "ls | cat | repair --confirm | fork --confirm", "look at and mend the log", cmd_log},
     {"config", "check | show | reference", "settings", cmd_config},

@@ -53,7 +53,7 @@ static const struct remedy remedy_repair_log = {
     "sluice log repair --confirm, then sluice clear-halt ", " --confirm --accept"};
 static const struct remedy remedy_from = {"sluice clear-halt ", " --confirm --from GROUP=SEQ"};
 static const struct remedy remedy_fork = {"sluice log fork --confirm", NULL};
-static const struct remedy remedy_repair_table = {"sluice tables repair ", ""};
+static const struct remedy remedy_repair_table = {"sluice tables repair ", " --confirm"};
 
 static void remedy_text(const struct lane *lane, struct remedy remedy, char out[200])
 {

@@ -106,3 +106,34 @@ enum status catalog_make_durable(struct catalog *catalog, struct catalog_ident i
         return error_prefix(err, "confirm table %.100s.%.100s", ident.ns, ident.name);
     return STATUS_OK;
 }
+
+enum status catalog_repair_table(struct catalog *catalog, struct catalog_ident ident, bool apply,
+                                 struct arena *arena, struct catalog_repair *out_repair,
+                                 struct error *err)
+{
+    struct catalog_repair repair = {0};
+    struct catalog_table table = {0};
+    struct error damage;
+    TRY(catalog->ops->locations(catalog, ident, arena, &repair.current, &repair.previous, err));
+    if (catalog_metadata_read(catalog->store, repair.current, &table, &damage) == STATUS_OK) {
+        catalog_table_deinit(&table);
+        return error_set(err, STATUS_USAGE, "%s.%s: its metadata is good, nothing to repair",
+                         ident.ns, ident.name);
+    }
+    repair.damage = arena_copy_text(arena, damage.message, strlen(damage.message));
+    if (!repair.previous[0])
+        return error_set(err, STATUS_CORRUPT, "%s.%s: %.200s; the catalog knows no metadata before it",
+                         ident.ns, ident.name, damage.message);
+    if (catalog_metadata_read(catalog->store, repair.previous, &table, err) != STATUS_OK)
+        return error_prefix(err, "%s.%s: neither can the metadata before it be read", ident.ns,
+                            ident.name);
+    catalog_table_deinit(&table);
+    if (!repair.damage)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    if (apply) {
+        TRY(catalog->ops->put_back(catalog, ident, repair.current, repair.previous, arena, err));
+        catalog_metadata_hint(catalog->store, repair.previous);
+    }
+    *out_repair = repair;
+    return STATUS_OK;
+}

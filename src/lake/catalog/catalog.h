@@ -127,6 +127,17 @@ enum status catalog_commit(struct catalog *catalog, struct catalog_ident ident,
 enum status catalog_make_durable(struct catalog *catalog, struct catalog_ident ident,
                                  const struct catalog_table *table, struct error *err) MUST_CHECK;
 
+/* For a table whose current metadata cannot be read (E17): the one before it, as the catalog
+ * remembers it. Both locations are owned by `arena`. With `apply` the table is put back to it;
+ * without, nothing is written. USAGE: the current metadata is good. CORRUPT: so is not the previous. */
+struct catalog_repair {
+    const char *current, *previous;
+    const char *damage; /* what is wrong with the current one */
+};
+enum status catalog_repair_table(struct catalog *catalog, struct catalog_ident ident, bool apply,
+                                 struct arena *arena, struct catalog_repair *out_repair,
+                                 struct error *err) MUST_CHECK;
+
 /* What the SQL catalogs do with a change, also for tests: `metadata` is changed in place (its
  * nodes and the new ones in `arena`); `base_location` goes to the metadata-log. CONFLICT for a
  * requirement that does not hold, INVALID for an update that makes no sense. */

@@ -27,6 +27,13 @@ struct catalog_ops {
                           struct catalog_table *out_table, struct error *err);
     enum status (*make_durable)(struct catalog *catalog, struct catalog_ident ident,
                                 const struct catalog_table *table, struct error *err);
+    /* The locations that the catalog has for the table; `previous` "" if none. */
+    enum status (*locations)(struct catalog *catalog, struct catalog_ident ident,
+                             struct arena *arena, const char **out_current,
+                             const char **out_previous, struct error *err);
+    enum status (*put_back)(struct catalog *catalog, struct catalog_ident ident,
+                            const char *current, const char *previous, struct arena *arena,
+                            struct error *err);
 };
 
 struct catalog {

@@ -560,6 +560,39 @@ done:
     return status;
 }
 
+static enum status sqlite_locations(struct catalog *base, struct catalog_ident ident,
+                                    struct arena *arena, const char **out_current,
+                                    const char **out_previous, struct error *err)
+{
+    struct sqlite_catalog *catalog = sqlite_of(base);
+    const char *parameters[] = {catalog->name, ident.ns, ident.name}, *sql = NULL, **texts;
+    size_t count = 0;
+    TRY(enter(catalog, err));
+    enum status status = find_location(catalog, ident, arena, out_current, err);
+    if (status == STATUS_OK)
+        status = with_filter(catalog,
+                             "SELECT coalesce(previous_metadata_location, '') FROM iceberg_tables "
+                             "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
+                             arena, &sql, err);
+    if (status == STATUS_OK)
+        status = query_texts(catalog, sql, parameters, 3, arena, &texts, &count, err);
+    leave(catalog);
+    if (status == STATUS_OK)
+        *out_previous = count ? texts[0] : "";
+    return status;
+}
+
+static enum status sqlite_put_back(struct catalog *base, struct catalog_ident ident,
+                                   const char *current, const char *previous, struct arena *arena,
+                                   struct error *err)
+{
+    struct sqlite_catalog *catalog = sqlite_of(base);
+    TRY(enter(catalog, err));
+    enum status status = swap_location(catalog, ident, current, previous, arena, err);
+    leave(catalog);
+    return status;
+}
+
 /* A write transaction that changes nothing but the file's change counter: setting user_version to
  * what it is writes page 1 in any case, while an UPDATE to equal values would write no page at all.
  * Its syncs and the sync of the removed journal cover what earlier writers left in the page cache.
@@ -622,6 +655,8 @@ static const struct catalog_ops sqlite_ops = {
     .drop_table = sqlite_drop_table,
     .commit = sqlite_commit,
     .make_durable = sqlite_make_durable,
+    .locations = sqlite_locations,
+    .put_back = sqlite_put_back,
 };
 
 enum status catalog_open_sqlite(struct env *env, struct store *store,
