@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The world: fibers, virtual time, crashes. A fiber runs until an env call makes it wait or the seed
- * takes the turn away. When nobody is ready, time jumps to the nearest deadline; without one the node
- * is stuck, which is a finding.
+ * The world: fibers, virtual time, crashes. A fiber runs until an env call makes it wait or the
+ * seed takes the turn away. When nobody is ready, time jumps to the nearest deadline; without one
+ * the node is stuck, which is a finding.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,6 +299,33 @@ void sim_step(struct sim_node *node, enum sim_tag tag)
         sim_block(node, FIBER_READY, NULL, INT64_MAX);
 }
 
+struct sim_disk_copy {
+    struct disk disk;
+};
+
+struct sim_disk_copy *sim_disk_save(struct sim_node *node)
+{
+    CHECK(!node->fibers);
+    struct sim_disk_copy *copy = sim_malloc(sizeof *copy);
+    disk_copy(&node->disk, &copy->disk);
+    return copy;
+}
+
+void sim_disk_load(struct sim_node *node, const struct sim_disk_copy *copy)
+{
+    CHECK(!node->fibers);
+    disk_deinit(&node->disk);
+    disk_copy(&copy->disk, &node->disk);
+}
+
+void sim_disk_copy_free(struct sim_disk_copy *copy)
+{
+    if (!copy)
+        return;
+    disk_deinit(&copy->disk);
+    free(copy);
+}
+
 void sim_power_cut(struct sim_node *node)
 {
     CHECK(!node->fibers);
@@ -365,8 +392,7 @@ void sim_each_file(struct sim_node *node, const char *dir,
             continue;
         struct env_stat stat = {
             .bytes = name->inode->cache_bytes,
-            .allocated_bytes =
-                (name->inode->cache_bytes + SIM_BLOCK - 1) / SIM_BLOCK * SIM_BLOCK,
+            .allocated_bytes = (name->inode->cache_bytes + SIM_BLOCK - 1) / SIM_BLOCK * SIM_BLOCK,
             .link_count = name->inode->links,
         };
         each(context, name->path, &stat);

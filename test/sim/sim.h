@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A simulated world for code written against struct env. One OS thread runs everything: each thread of
- * a node is a fiber, each env call is a point where the seed may switch to another fiber, fail the
- * call, or cut the power. One 64-bit seed decides all of it, so that a run replays exactly.
+ * A simulated world for code written against struct env. One OS thread runs everything: each thread
+ * of a node is a fiber, each env call is a point where the seed may switch to another fiber, fail
+ * the call, or cut the power. One 64-bit seed decides all of it, so that a run replays exactly.
  *
  *   struct sim *sim = sim_create(seed);
  *   struct sim_node *node = sim_node_create(sim, volume_bytes);
@@ -11,14 +11,14 @@
  *   end = sim_run(node, node_main, context);               // a restart on the disk that is left
  *   sim_destroy(sim);
  *
- * Disk: what a node reads is its page cache; each write, truncation and name is pending until a sync
- * has returned. A killed process leaves the cache as it is. A power cut decides for each pending
- * operation: kept, lost, torn at 512-byte sectors, or garbage in the sectors it touched. A failed sync
- * marks pages clean though only some reached the disk. Names: a rename is atomic, or leaves the new
- * name beside the old one if the directories differ.
+ * Disk: what a node reads is its page cache; each write, truncation and name is pending until a
+ * sync has returned. A killed process leaves the cache as it is. A power cut decides for each
+ * pending operation: kept, lost, torn at 512-byte sectors, or garbage in the sectors it touched. A
+ * failed sync marks pages clean though only some reached the disk. Names: a rename is atomic, or
+ * leaves the new name beside the old one if the directories differ.
  *
- * Memory that a node allocates through base/alloc is given back when it crashes (sim_alloc.c replaces
- * base/alloc.c). The test's own model uses malloc, and lives on.
+ * Memory that a node allocates through base/alloc is given back when it crashes (sim_alloc.c
+ * replaces base/alloc.c). The test's own model uses malloc, and lives on.
  */
 #ifndef SLUICE_TEST_SIM_H
 #define SLUICE_TEST_SIM_H
@@ -29,22 +29,24 @@ struct sim;
 struct sim_node;
 
 enum sim_end {
-    SIM_ENDED,      /* main and all threads returned */
+    SIM_ENDED, /* main and all threads returned */
     SIM_POWER_CUT,
-    SIM_KILLED,     /* the process alone: what it wrote stays in the page cache */
-    SIM_EXITED,     /* env_fatal_exit: killed by itself; see sim_exit_code */
-    SIM_STUCK,      /* nobody can run, or far too many steps */
+    SIM_KILLED, /* the process alone: what it wrote stays in the page cache */
+    SIM_EXITED, /* env_fatal_exit: killed by itself; see sim_exit_code */
+    SIM_STUCK,  /* nobody can run, or far too many steps */
 };
 
 /* How often, in calls of 65,536. All zero at first. */
 struct sim_faults {
-    uint32_t sync_fails;     /* of file syncs: IO, part of the pages are lost */
+    uint32_t sync_fails; /* of file syncs: IO, part of the pages are lost */
     uint32_t dir_sync_fails;
     uint32_t write_no_space; /* of writes: part of the bytes are there, NO_SPACE */
     uint32_t allocate_no_space;
-    uint32_t alloc_fails;    /* of memory allocations */
-    uint32_t clock_steps;    /* of wall clock reads: a jump of up to a day */
-    uint32_t switches;       /* of all calls: another fiber goes on (default 16,384) */
+    uint32_t alloc_fails; /* of memory allocations */
+    uint32_t clock_steps; /* of wall clock reads: a jump of up to a day */
+    uint32_t switches;    /* of all calls: another fiber goes on (default 16,384) */
+    const char
+        *syncs_under; /* syncs fail of paths that begin so alone; NULL: of all. Set before a run */
 };
 
 struct sim_counts {
@@ -64,10 +66,16 @@ struct env *sim_node_env(struct sim_node *node);
 struct sim_faults *sim_node_faults(struct sim_node *node);
 void sim_node_volume(struct sim_node *node, uint64_t bytes); /* changes its size */
 
+/* The disk of a node that is down, as it stands, pending operations too. A test may look at a copy
+ * with code that changes it, and put the disk back. */
+struct sim_disk_copy *sim_disk_save(struct sim_node *node);
+void sim_disk_load(struct sim_node *node, const struct sim_disk_copy *copy);
+void sim_disk_copy_free(struct sim_disk_copy *copy); /* accepts NULL */
+
 /* Runs `main` as the node's first thread until the node has ended or crashed. */
 enum sim_end sim_run(struct sim_node *node, void (*main)(void *context), void *context);
-/* Crashes at the `calls`th call from now that writes, syncs or names something, before it acts; 0 takes
- * it back. */
+/* Crashes at the `calls`th call from now that writes, syncs or names something, before it acts; 0
+ * takes it back. */
 void sim_crash_at(struct sim_node *node, enum sim_end how, uint64_t calls);
 /* From inside the node: ends it now. Does not return. */
 _Noreturn void sim_crash(struct sim_node *node, enum sim_end how);
@@ -81,7 +89,8 @@ bool sim_flip_bit(struct sim_node *node, const char *path, uint64_t offset, unsi
 /* The current bytes of a file; borrowed until the disk changes. False if it is not there. */
 bool sim_file_bytes(struct sim_node *node, const char *path, const uint8_t **out_data,
                     uint64_t *out_bytes);
-/* Makes a file with these bytes, durable, with the directories above it; replaces one that is there. */
+/* Makes a file with these bytes, durable, with the directories above it; replaces one that is
+ * there. */
 void sim_put_file(struct sim_node *node, const char *path, const void *data, uint64_t bytes);
 /* Each name under `dir`, current view. */
 void sim_each_file(struct sim_node *node, const char *dir,

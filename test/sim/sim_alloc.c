@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base/alloc for simulated programs: it stands in front of libbase's. What a node's fibers allocate is
- * in a list of the node's and goes back when the node crashes, as a process's memory does; and an
- * allocation may fail as the seed decides.
+ * base/alloc for simulated programs: it stands in front of libbase's. What a node's fibers allocate
+ * is in a list of the node's and goes back when the node crashes, as a process's memory does; and
+ * an allocation may fail as the seed decides.
  */
 #include <stdlib.h>
 

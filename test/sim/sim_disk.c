@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The disk of a node: inodes with a cache image (what the node reads), a disk image and the operations
- * between the two; names as they are now, as they are on the disk, and the changes between.
+ * The disk of a node: inodes with a cache image (what the node reads), a disk image and the
+ * operations between the two; names as they are now, as they are on the disk, and the changes
+ * between.
  */
 #include <stdlib.h>
 
@@ -41,8 +42,7 @@ static void op_add(struct inode *inode, enum op_kind kind, uint64_t offset, cons
                    uint64_t bytes)
 {
     struct op *op = sim_malloc(sizeof *op);
-    *op = (struct op){
-        .kind = kind, .offset = offset, .bytes = bytes, .number = ++inode->op_next};
+    *op = (struct op){.kind = kind, .offset = offset, .bytes = bytes, .number = ++inode->op_next};
     if (kind == OP_WRITE) {
         op->data = sim_malloc(bytes);
         memcpy(op->data, data, bytes);
@@ -273,12 +273,142 @@ void disk_dir_sync(struct disk *disk, const char *dir)
     name_ops_sweep(disk);
 }
 
+/* ---- locks of ranges ---- */
+
+static void range_lock_add(struct inode *inode, struct range_lock lock)
+{
+    struct range_lock *added = sim_malloc(sizeof *added);
+    *added = lock;
+    added->next = inode->locks;
+    inode->locks = added;
+}
+
+/* What `holder` (NULL: anybody) has of [from, to) goes; pieces of its locks outside stay. */
+static void range_unlock(struct inode *inode, const void *holder, uint64_t from, uint64_t to)
+{
+    struct range_lock *list = inode->locks;
+    inode->locks = NULL;
+    while (list) {
+        struct range_lock *lock = list, whole = *lock;
+        list = lock->next;
+        free(lock);
+        if ((holder && whole.holder != holder) || whole.to <= from || whole.from >= to) {
+            range_lock_add(inode, whole);
+            continue;
+        }
+        struct range_lock before = whole, behind = whole;
+        before.to = from;
+        behind.from = to;
+        if (whole.from < from)
+            range_lock_add(inode, before);
+        if (whole.to > to)
+            range_lock_add(inode, behind);
+    }
+}
+
+bool disk_range_lock(struct inode *inode, const void *holder, uint64_t from, uint64_t to,
+                     enum env_lock_kind kind)
+{
+    bool is_exclusive = kind == ENV_LOCK_EXCLUSIVE;
+    for (const struct range_lock *lock = inode->locks; lock && kind != ENV_UNLOCK;
+         lock = lock->next)
+        if (lock->holder != holder && lock->from < to && lock->to > from &&
+            (is_exclusive || lock->is_exclusive))
+            return false;
+    range_unlock(inode, holder, from, to);
+    if (kind != ENV_UNLOCK)
+        range_lock_add(inode,
+                       (struct range_lock){
+                           .holder = holder, .from = from, .to = to, .is_exclusive = is_exclusive});
+    return true;
+}
+
+/* ---- copies ---- */
+
+static uint8_t *image_copy(const uint8_t *image, uint64_t bytes)
+{
+    uint8_t *copy = sim_malloc(bytes);
+    if (bytes)
+        memcpy(copy, image, bytes);
+    return copy;
+}
+
+/* No locks, no opens: those are a process's. */
+static struct inode *inode_copy(const struct inode *from)
+{
+    struct inode *to = sim_malloc(sizeof *to);
+    *to = *from;
+    to->cache = image_copy(from->cache, from->cache_bytes);
+    to->disk = image_copy(from->disk, from->disk_bytes);
+    to->cache_capacity = from->cache_bytes;
+    to->disk_capacity = from->disk_bytes;
+    to->locks = NULL;
+    to->opens = 0;
+    to->is_locked = false;
+    to->pending = NULL;
+    to->pending_tail = &to->pending;
+    for (const struct op *op = from->pending; op; op = op->next) {
+        struct op *copy = sim_malloc(sizeof *copy);
+        *copy = *op;
+        copy->next = NULL;
+        copy->data = op->data ? image_copy(op->data, op->bytes) : NULL;
+        *to->pending_tail = copy;
+        to->pending_tail = &copy->next;
+    }
+    return to;
+}
+
+/* In the order that they have, which listings show. */
+static struct name *names_copy(const struct name *from)
+{
+    struct name *first = NULL, **last = &first;
+    for (; from; from = from->next) {
+        *last = sim_malloc(sizeof **last);
+        **last = (struct name){.path = copy_text(from->path), .inode = from->inode->twin};
+        last = &(*last)->next;
+    }
+    return first;
+}
+
+void disk_copy(const struct disk *from, struct disk *out)
+{
+    struct inode **last = &out->inodes;
+    *out = (struct disk){.inode_next = from->inode_next, .volume_bytes = from->volume_bytes};
+    for (struct inode *inode = from->inodes; inode; inode = inode->next) {
+        *last = inode->twin = inode_copy(inode);
+        last = &(*last)->next;
+    }
+    *last = NULL;
+    out->current = names_copy(from->current);
+    out->durable = names_copy(from->durable);
+    struct name_op **last_op = &out->pending;
+    for (const struct name_op *op = from->pending; op; op = op->next) {
+        *last_op = sim_malloc(sizeof **last_op);
+        **last_op = *op;
+        (*last_op)->dir = copy_text(op->dir);
+        (*last_op)->path = copy_text(op->path);
+        (*last_op)->inode = op->inode ? op->inode->twin : NULL;
+        for (const struct name_op *p = from->pending, *q = out->pending; op->needs && p != op;
+             p = p->next, q = q->next)
+            if (p == op->needs)
+                (*last_op)->needs = (struct name_op *)(uintptr_t)q;
+        last_op = &(*last_op)->next;
+        *last_op = NULL;
+    }
+}
+
 /* ---- ends ---- */
+
+static void locks_drop(struct inode *inode)
+{
+    disk_range_lock(inode, NULL, 0, UINT64_MAX, ENV_UNLOCK);
+}
 
 static void inode_free(struct inode *inode)
 {
     while (inode->pending)
         op_free(op_pop(inode));
+    locks_drop(inode);
     free(inode->cache);
     free(inode->disk);
     free(inode);
@@ -315,6 +445,7 @@ void disk_process_gone(struct disk *disk)
     for (struct inode *inode = disk->inodes; inode; inode = inode->next) {
         inode->opens = 0;
         inode->is_locked = false;
+        locks_drop(inode);
     }
     inodes_collect(disk);
 }
@@ -378,8 +509,7 @@ static void names_fate(struct sim *sim, struct disk *disk)
 {
     enum mood mood = mood_choose(sim);
     for (struct name_op *op = disk->pending; op; op = op->next) {
-        bool is_kept = mood == MOOD_KEEP ||
-                       (mood == MOOD_MIX && random_chance(&sim->disk, 1, 2));
+        bool is_kept = mood == MOOD_KEEP || (mood == MOOD_MIX && random_chance(&sim->disk, 1, 2));
         if (op->needs && op->is_atomic)
             is_kept = op->needs->is_kept;
         else if (op->needs && !op->needs->is_kept)
@@ -406,8 +536,7 @@ void disk_power_cut(struct sim *sim, struct disk *disk)
             op_fate(sim, inode, op, mood);
             op_free(op);
         }
-        image_resize(&inode->cache, &inode->cache_bytes, &inode->cache_capacity,
-                     inode->disk_bytes);
+        image_resize(&inode->cache, &inode->cache_bytes, &inode->cache_capacity, inode->disk_bytes);
         if (inode->disk_bytes)
             memcpy(inode->cache, inode->disk, inode->disk_bytes);
         inode->links = 0;

@@ -12,7 +12,7 @@ struct sim_file {
     struct sim_node *node;
     struct inode *inode;
     char name[48];
-    bool holds_lock;
+    bool holds_lock, may_fail;
 };
 
 struct sim_mutex {
@@ -57,6 +57,12 @@ static bool parent_exists(struct disk *disk, const char *path)
     return inode && inode->is_directory;
 }
 
+static bool syncs_may_fail(const struct sim_node *node, const char *path)
+{
+    const char *under = node->faults.syncs_under;
+    return !under || strncmp(path, under, strlen(under)) == 0;
+}
+
 static enum status sim_open(struct env *env, const char *path, unsigned flags,
                             struct env_file **out_file, struct error *err)
 {
@@ -79,7 +85,8 @@ static enum status sim_open(struct env *env, const char *path, unsigned flags,
     if ((flags & ENV_TRUNCATE) && !disk_resize(&node->disk, inode, 0))
         CHECK(!"shrinking needs no room");
     inode->opens++;
-    *file = (struct sim_file){.base.ops = &sim_ops, .node = node, .inode = inode};
+    *file = (struct sim_file){
+        .base.ops = &sim_ops, .node = node, .inode = inode, .may_fail = syncs_may_fail(node, path)};
     size_t length = strlen(path);
     snprintf(file->name, sizeof file->name, "%s", path + (length > 40 ? length - 40 : 0));
     *out_file = &file->base;
@@ -91,6 +98,7 @@ static void sim_close(struct env_file *base)
     struct sim_file *file = file_of(base);
     sim_step(file->node, TAG_OPEN);
     file->inode->opens--;
+    disk_range_lock(file->inode, file, 0, UINT64_MAX, ENV_UNLOCK);
     if (file->holds_lock)
         file->inode->is_locked = false;
     mem_free(file);
@@ -115,8 +123,8 @@ static enum status no_space(struct error *err, const char *what, const char *nam
     return error_set(err, STATUS_NO_SPACE, "%s %s: no space left", what, name);
 }
 
-static enum status sim_write(struct env_file *base, uint64_t offset,
-                             const struct env_slice *slices, size_t count, struct error *err)
+static enum status sim_write(struct env_file *base, uint64_t offset, const struct env_slice *slices,
+                             size_t count, struct error *err)
 {
     struct sim_file *file = file_of(base);
     struct sim_node *node = file->node;
@@ -153,11 +161,10 @@ static enum status sim_sync(struct env_file *base, struct error *err)
     node->sim->counts.syncs++;
     memcpy(name, file->name, sizeof name);
     uint64_t last = inode->op_next;
-    bool is_failed = sim_fault(node, node->faults.sync_fails);
+    bool is_failed = file->may_fail && sim_fault(node, node->faults.sync_fails);
     if (node->running)
         sim_block(node, FIBER_SLEEPING, NULL,
-                  node->sim->now_ns + 50000 +
-                      (int64_t)random_below(&node->sim->schedule, 400000));
+                  node->sim->now_ns + 50000 + (int64_t)random_below(&node->sim->schedule, 400000));
     if (is_failed) {
         disk_sync_fails(node->sim, inode);
         node->sim->counts.syncs_failed++;
@@ -223,6 +230,16 @@ static enum status sim_file_lock(struct env_file *base, struct error *err)
     return STATUS_OK;
 }
 
+static enum status sim_range_lock(struct env_file *base, uint64_t offset, uint64_t bytes,
+                                  enum env_lock_kind kind, struct error *err)
+{
+    struct sim_file *file = file_of(base);
+    sim_step(file->node, TAG_LOCK);
+    if (!disk_range_lock(file->inode, file, offset, offset + bytes, kind))
+        return error_set(err, STATUS_BUSY, "lock a range of %s: held", file->name);
+    return STATUS_OK;
+}
+
 /* ---- names ---- */
 
 static enum status not_found(struct error *err, const char *what, const char *path)
@@ -242,8 +259,7 @@ static enum status sim_path_stat(struct env *env, const char *path, struct env_s
     return STATUS_OK;
 }
 
-static enum status sim_rename(struct env *env, const char *from, const char *to,
-                              struct error *err)
+static enum status sim_rename(struct env *env, const char *from, const char *to, struct error *err)
 {
     struct sim_node *node = node_of(env);
     sim_step(node, TAG_NAME);
@@ -324,11 +340,10 @@ static enum status sim_dir_sync(struct env *env, const char *path, struct error 
 {
     struct sim_node *node = node_of(env);
     sim_step(node, TAG_SYNC);
-    bool is_failed = sim_fault(node, node->faults.dir_sync_fails);
+    bool is_failed = syncs_may_fail(node, path) && sim_fault(node, node->faults.dir_sync_fails);
     if (node->running)
         sim_block(node, FIBER_SLEEPING, NULL,
-                  node->sim->now_ns + 20000 +
-                      (int64_t)random_below(&node->sim->schedule, 100000));
+                  node->sim->now_ns + 20000 + (int64_t)random_below(&node->sim->schedule, 100000));
     if (is_failed) {
         node->sim->counts.syncs_failed++;
         return error_set(err, STATUS_IO, "sync directory %s: injected", path);
@@ -337,8 +352,8 @@ static enum status sim_dir_sync(struct env *env, const char *path, struct error 
     return STATUS_OK;
 }
 
-static enum status sim_dir_list(struct env *env, const char *path, env_name_fn each,
-                                void *context, struct error *err)
+static enum status sim_dir_list(struct env *env, const char *path, env_name_fn each, void *context,
+                                struct error *err)
 {
     struct sim_node *node = node_of(env);
     sim_step(node, TAG_NAME);
@@ -349,17 +364,16 @@ static enum status sim_dir_list(struct env *env, const char *path, env_name_fn e
     return STATUS_OK;
 }
 
-static enum status sim_volume_stat(struct env *env, const char *path,
-                                   struct env_volume *out_volume, struct error *err)
+static enum status sim_volume_stat(struct env *env, const char *path, struct env_volume *out_volume,
+                                   struct error *err)
 {
     struct sim_node *node = node_of(env);
     UNUSED(path);
     UNUSED(err);
     sim_step(node, TAG_NAME);
     uint64_t used = disk_used(&node->disk), total = node->disk.volume_bytes;
-    *out_volume = (struct env_volume){.bytes_total = total,
-                                      .bytes_free = used < total ? total - used : 0,
-                                      .device = 1};
+    *out_volume = (struct env_volume){
+        .bytes_total = total, .bytes_free = used < total ? total - used : 0, .device = 1};
     return STATUS_OK;
 }
 
@@ -495,8 +509,7 @@ static void sim_cond_broadcast(struct env_cond *base)
     wake(cond_of(base), true);
 }
 
-static bool sim_cond_wait(struct env_cond *base, struct env_mutex *mutex_base,
-                          uint64_t timeout_ms)
+static bool sim_cond_wait(struct env_cond *base, struct env_mutex *mutex_base, uint64_t timeout_ms)
 {
     struct sim_mutex *mutex = mutex_of(mutex_base);
     struct sim_node *node = mutex->node;
@@ -538,8 +551,8 @@ static enum status sim_thread_start(struct env *env, const char *name, void (*ru
     struct sim_thread *thread = mem_alloc_zero(1, sizeof *thread);
     if (!thread)
         return error_set(err, STATUS_NO_MEMORY, "start thread %s: out of memory", name);
-    *thread = (struct sim_thread){
-        .base.ops = &sim_ops, .node = node, .run = run, .context = context};
+    *thread =
+        (struct sim_thread){.base.ops = &sim_ops, .node = node, .run = run, .context = context};
     sim_fiber_start(node, thread_body, thread);
     *out_thread = &thread->base;
     return STATUS_OK;
@@ -598,4 +611,5 @@ const struct env_ops sim_ops = {
     .thread_start = sim_thread_start,
     .thread_join = sim_thread_join,
     .fatal_exit = sim_fatal_exit,
+    .file_range_lock = sim_range_lock,
 };

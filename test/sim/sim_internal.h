@@ -19,9 +19,17 @@ enum op_kind { OP_WRITE, OP_RESIZE };
 struct op {
     enum op_kind kind;
     uint64_t offset, bytes; /* RESIZE: the new size in `bytes` */
-    uint64_t number; /* order within the file */
+    uint64_t number;        /* order within the file */
     uint8_t *data;
     struct op *next;
+};
+
+/* Of file_range_lock: who holds [from, to). */
+struct range_lock {
+    const void *holder; /* a handle */
+    uint64_t from, to;
+    bool is_exclusive;
+    struct range_lock *next;
 };
 
 struct inode {
@@ -35,6 +43,8 @@ struct inode {
     uint64_t op_next;
     bool is_marked;
     int64_t modified_ns;
+    struct range_lock *locks;
+    struct inode *twin; /* while a disk is copied */
     struct inode *next;
 };
 
@@ -46,11 +56,11 @@ struct name {
 
 /* A change of names that no directory sync has covered. */
 struct name_op {
-    char *dir;          /* whose sync covers it */
+    char *dir; /* whose sync covers it */
     char *path;
-    struct inode *inode; /* NULL: the name goes */
+    struct inode *inode;   /* NULL: the name goes */
     struct name_op *needs; /* a removal by rename: not without its new name */
-    bool is_atomic;     /* with `needs`: both or none */
+    bool is_atomic;        /* with `needs`: both or none */
     bool is_applied, is_decided, is_kept;
     struct name_op *next;
 };
@@ -139,6 +149,10 @@ bool disk_resize(struct disk *disk, struct inode *inode, uint64_t bytes);
 /* Applies the pending operations numbered up to `last` to the disk. */
 void disk_settle(struct inode *inode, uint64_t last);
 uint64_t disk_used(const struct disk *disk);
+void disk_copy(const struct disk *from, struct disk *out);
+/* False: another handle has part of the range. Takes the place of what the holder has there. */
+bool disk_range_lock(struct inode *inode, const void *holder, uint64_t from, uint64_t to,
+                     enum env_lock_kind kind);
 /* The kernel gives up: pages are clean, and some of them are nowhere but in the cache. */
 void disk_sync_fails(struct sim *sim, struct inode *inode);
 void disk_dir_sync(struct disk *disk, const char *dir);

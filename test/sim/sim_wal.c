@@ -6,8 +6,8 @@
  *   sim_wal --seed N                  replays one, with what happened
  *
  * Each seed is one world: small segments, a few workers that append, submit, produce with sequence
- * numbers, acknowledge, seal, scan and idle; a run ends cleanly, by a kill, by the engine's own exit or
- * by a power cut; then the log is opened again on what is left and everything is checked:
+ * numbers, acknowledge, seal, scan and idle; a run ends cleanly, by a kill, by the engine's own
+ * exit or by a power cut; then the log is opened again on what is left and everything is checked:
  *
  *   - a synced entry is there until its table acknowledged it, at its seq, with its chain and bytes
  *   - so is an entry that any scan ever showed (L23), and a written one unless power was lost
@@ -40,10 +40,10 @@ struct item {
     uint64_t submission;
     enum item_state state;
     uint64_t seq, term, chain;
-    bool is_durable; /* synced, or seen by a scan */
-    bool is_lost;    /* named as damaged; expected no more */
-    bool is_gone;    /* was not there after a start: must never come back */
-    bool is_present; /* in the scan under way */
+    bool is_durable;   /* synced, or seen by a scan */
+    bool is_lost;      /* named as damaged; expected no more */
+    bool is_gone;      /* was not there after a start: must never come back */
+    bool is_present;   /* in the scan under way */
     uint32_t producer; /* index + 1 */
     uint64_t producer_sequence;
 };
@@ -183,8 +183,8 @@ static void item_placed(struct model *model, uint64_t number, uint64_t seq, uint
                         uint64_t chain, bool is_durable)
 {
     struct item *item = &model->items[number];
-    if (item->seq && item->is_durable && (item->seq != seq || item->term != term ||
-                                          item->chain != chain))
+    if (item->seq && item->is_durable &&
+        (item->seq != seq || item->term != term || item->chain != chain))
         fail(model, "item %llu moved from seq %llu to %llu", U(number), U(item->seq), U(seq));
     uint64_t written = u64s_get(&model->written_at[item->group], seq);
     if (written && written != number && model->items[written].term == term)
@@ -299,8 +299,8 @@ static struct request *request_make(struct worker *worker, uint32_t count, uint3
         struct wal_contribution *contribution = &request->contributions[i];
         *contribution = (struct wal_contribution){.rows = 1 + (uint32_t)(number % 5)};
         if (producer) {
-            int length = snprintf(request->producer_id, sizeof request->producer_id, "p%u",
-                                  producer);
+            int length =
+                snprintf(request->producer_id, sizeof request->producer_id, "p%u", producer);
             contribution->producer = request->producer_id;
             contribution->producer_length = (uint8_t)length;
             contribution->producer_sequence = sequence;
@@ -387,9 +387,8 @@ static void do_produce(struct worker *worker)
         goto out;
     bool is_other = is_repeat && pick(model, 4) == 0;
     struct hash128 hash = body_hash(index + 1, sequence + (is_other ? 7 : 0));
-    enum wal_producer_verdict verdict =
-        wal_producer_begin(model->wal, span_of(id, (size_t)length), sequence, hash, receipts,
-                           &count, &expected);
+    enum wal_producer_verdict verdict = wal_producer_begin(
+        model->wal, span_of(id, (size_t)length), sequence, hash, receipts, &count, &expected);
     if (is_repeat) {
         bool is_right = verdict == WAL_PRODUCER_OLD ||
                         verdict == (is_other ? WAL_PRODUCER_MISMATCH : WAL_PRODUCER_REPEAT);
@@ -443,8 +442,7 @@ static void view_check(struct model *model, const struct wal_view *view)
 {
     uint64_t number = view->payload.length >= 8 ? get_le64(view->payload.data) : 0;
     if (number == 0 || number >= model->item_count)
-        fail(model, "group %u seq %llu holds nothing that was written", view->group,
-             U(view->seq));
+        fail(model, "group %u seq %llu holds nothing that was written", view->group, U(view->seq));
     struct item *item = &model->items[number];
     if (!payload_holds(number, view->payload) || item->bytes != view->payload.length ||
         item->group != view->group || model->table_ids[item->table] != view->table_id ||
@@ -596,8 +594,8 @@ static void item_missing(struct model *model, uint64_t number)
         return;
     }
     if (item->seq <= model->tried[item->table][item->group] &&
-        item->seq <= wal_reclaimed_through(model->wal, item->group,
-                                           model->table_ids[item->table])) {
+        item->seq <=
+            wal_reclaimed_through(model->wal, item->group, model->table_ids[item->table])) {
         totals.reclaimed++;
         return;
     }
@@ -621,8 +619,7 @@ static void items_check(struct model *model)
         }
         uint64_t *holder = &produced[item->producer][item->producer_sequence];
         if (item->producer && *holder && *holder != item->submission)
-            fail(model, "(%u, %llu) is stored twice", item->producer,
-                 U(item->producer_sequence));
+            fail(model, "(%u, %llu) is stored twice", item->producer, U(item->producer_sequence));
         *holder = item->submission;
         /* The rest of its submission is there too, or was reclaimed, or lost and named. */
         for (size_t k = number; k-- > 1 && model->items[k].submission == item->submission;) {
@@ -711,8 +708,8 @@ static void budget_check(struct model *model)
     uint64_t files = 0;
     sim_each_file(model->node, dir, sum_files, &files);
     if (sim_node_faults(model->node)->alloc_fails == 0)
-        fail(model, "budget: %llu reported, %llu on disk",
-             U(wal_usage(model->wal).allocated_bytes), U(files));
+        fail(model, "budget: %llu reported, %llu on disk", U(wal_usage(model->wal).allocated_bytes),
+             U(files));
 }
 
 /* ---- a run ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Named trials of the log on the simulated disk: one scenario each, checked exactly. The files a node
- * leaves are taken as bytes, damaged, put on a fresh disk and opened. Prints TAP.
+ * Named trials of the log on the simulated disk: one scenario each, checked exactly. The files a
+ * node leaves are taken as bytes, damaged, put on a fresh disk and opened. Prints TAP.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ struct run {
     struct sim_node *node;
     struct wal_options options;
     void (*act)(struct run *run, struct wal *wal, uint32_t table);
-    bool leaves_open; /* killed instead of closed */
+    bool leaves_open;             /* killed instead of closed */
     uint64_t first, count, bytes; /* for act_append */
     enum wal_durability durability;
     /* results */
@@ -89,26 +89,40 @@ static void act_append(struct run *run, struct wal *wal, uint32_t table)
 {
     for (uint64_t i = 0; i < run->count; i++) {
         uint64_t seq;
-        run->last_append =
-            append(wal, table, run->first + i, run->bytes, run->durability, &seq);
+        run->last_append = append(wal, table, run->first + i, run->bytes, run->durability, &seq);
         if (run->last_append != STATUS_OK)
             return;
         run->acknowledged++;
     }
 }
 
+/* The damaged range that stops a scan behind `after`. */
+static struct wal_damage damage_above(struct wal *wal, uint64_t after)
+{
+    struct wal_damage damage, nearest = {.seq_last = UINT64_MAX};
+    for (size_t i = 0; wal_damage_at(wal, i, &damage); i++)
+        if (damage.seq_last > after && damage.seq_last < nearest.seq_last)
+            nearest = damage;
+    EXPECT(nearest.seq_last != UINT64_MAX);
+    return nearest;
+}
+
 static void scan_all(struct run *run, struct wal *wal, uint32_t table)
 {
     struct wal_scan *scan;
     struct wal_view view;
+    uint64_t position = 0;
     run->found = 0;
     EXPECT(wal_scan_open(wal, 0, table, 0, &scan, &last_error) == STATUS_OK);
     for (;;) {
         enum status status = wal_scan_next(scan, &view, &last_error);
         if (status == STATUS_CORRUPT) {
-            EXPECT(wal_damage_at(wal, 0, &run->damage));
+            struct wal_damage damage = damage_above(wal, position);
+            if (!run->has_damage)
+                run->damage = damage;
             run->has_damage = true;
-            EXPECT(wal_scan_seek(scan, run->damage.seq_last, &last_error) == STATUS_OK);
+            position = damage.seq_last;
+            EXPECT(wal_scan_seek(scan, position, &last_error) == STATUS_OK);
             continue;
         }
         if (status != STATUS_OK) {
@@ -119,6 +133,7 @@ static void scan_all(struct run *run, struct wal *wal, uint32_t table)
         EXPECT(memcmp(expected, view.payload.data, view.payload.length) == 0);
         mem_free(expected);
         EXPECT(run->found < NUMBERS_MAX);
+        position = view.seq;
         run->seqs[run->found] = view.seq;
         run->numbers[run->found++] = get_le64(view.payload.data);
     }
@@ -512,7 +527,8 @@ static void td1_power_loss_under_load(void)
         go(&run);
         if (run.opened == STATUS_OK && run.found > 0)
             EXPECT(run.numbers[run.found - 1] >= least);
-        next += run.acknowledged + 1; /* the one in flight may be there: its number is not used again */
+        next +=
+            run.acknowledged + 1; /* the one in flight may be there: its number is not used again */
         least = run.acknowledged ? next - 2 : least;
     }
     struct run last = {.node = node};
@@ -536,8 +552,7 @@ static void act_fill(struct run *run, struct wal *wal, uint32_t table)
     run->extra[0] = wal_admit(wal, 60000, &retry_ms, &last_error);
     sim_node_volume(run->node, 64 << 20);
     env_sleep_ms(sim_node_env(run->node), 3000);
-    run->extra[1] =
-        append(wal, table, run->acknowledged + 1, 2000, WAL_SYNCED, &seq) == STATUS_OK;
+    run->extra[1] = append(wal, table, run->acknowledged + 1, 2000, WAL_SYNCED, &seq) == STATUS_OK;
     run->acknowledged += run->extra[1];
 }
 
@@ -713,8 +728,10 @@ static void l21_later_segments_go(void)
 static void l17_linked_spare_is_left_alone(void)
 {
     struct sim *sim = sim_create(13);
-    struct run run = {.node = sim_node_create(sim, 64 << 20), .act = act_five_segments,
-                      .bytes = 12000, .durability = WAL_SYNCED};
+    struct run run = {.node = sim_node_create(sim, 64 << 20),
+                      .act = act_five_segments,
+                      .bytes = 12000,
+                      .durability = WAL_SYNCED};
     go(&run);
     struct env *env = sim_node_env(run.node);
     static struct files files;
@@ -723,8 +740,8 @@ static void l17_linked_spare_is_left_alone(void)
     char link[128];
     snprintf(link, sizeof link, "%s/spare/%016x.spare", dir, 0x77);
     EXPECT(env_link(env, victim, link, &last_error) == STATUS_OK);
-    struct run again = {.node = run.node, .act = act_five_segments, .bytes = 12000,
-                        .durability = WAL_SYNCED};
+    struct run again = {
+        .node = run.node, .act = act_five_segments, .bytes = 12000, .durability = WAL_SYNCED};
     go(&again);
     struct run last = {.node = run.node};
     go(&last);
