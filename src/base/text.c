@@ -2,7 +2,6 @@
  *
  * Text helpers.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -181,25 +180,6 @@ bool parse_duration_ms(const char *text, size_t length, uint64_t *out_ms)
         {"", 1}, {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"min", 6e4}, {"h", 3.6e6}, {"d", 8.64e7},
     };
     return parse_with_unit(text, length, units, COUNT_OF(units), out_ms);
-}
-
-size_t double_to_text(char out[DOUBLE_TEXT_MAX], double value)
-{
-    if (isnan(value))
-        return (size_t)snprintf(out, DOUBLE_TEXT_MAX, "NaN");
-    if (isinf(value))
-        return (size_t)snprintf(out, DOUBLE_TEXT_MAX, value < 0 ? "-Infinity" : "Infinity");
-    if (value == 0)
-        return (size_t)snprintf(out, DOUBLE_TEXT_MAX, signbit(value) ? "-0" : "0");
-    if (fabs(value) < 1e15 && value == (double)(int64_t)value)
-        return (size_t)snprintf(out, DOUBLE_TEXT_MAX, "%lld", (long long)value);
-    int length = 0;
-    for (int digits = 15; digits <= 17; digits++) {
-        length = snprintf(out, DOUBLE_TEXT_MAX, "%.*g", digits, value);
-        if (strtod(out, NULL) == value)
-            break;
-    }
-    return (size_t)length;
 }
 
 size_t i64_to_text(char out[I64_TEXT_MAX], int64_t value)

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "app/cmd/cmd.h"
 #include "app/server/server.h"
 
 struct invocation {
@@ -56,8 +57,6 @@ enum status cmd_ask_server(struct invocation *invocation, const char *method, co
 
 /* ---- load generation ---- */
 
-enum gen_profile { GEN_SHOP, GEN_WILD, GEN_LOGS, GEN_METRICS, GEN_PROFILE_COUNT };
-
 struct gen_options {
     enum gen_profile profile;
     uint64_t seed, items, request_items;
@@ -79,14 +78,6 @@ struct gen_report {
 };
 
 struct gen_options gen_options_default(void);
-bool gen_profile_parse(const char *text, enum gen_profile *out_profile);
-const char *gen_profile_name(enum gen_profile profile);
-const char *gen_profile_path(enum gen_profile profile); /* "/v1/traces" */
-
-/* The body of request number `index`: the same for the same profile, seed, size and `now_ns`. */
-void gen_body(enum gen_profile profile, uint64_t seed, uint64_t index, uint64_t items,
-              int64_t now_ns, struct buf *out);
-
 /* Sends it all; the first failure that is no refusal ends it. */
 enum status gen_run(struct env *env, const struct gen_options *options,
                     struct gen_report *out_report, struct error *err) MUST_CHECK;

@@ -3,7 +3,9 @@
  * Deterministic OTLP request bodies (../docs/benchmarks.md lists the profiles). Everything about
  * request `index` follows from profile, seed, index, size and the time that is passed in.
  */
-#include "app/cmd/cmd_internal.h"
+#include <stdio.h>
+
+#include "app/cmd/cmd.h"
 #include "format/wire/wire.h"
 
 enum { SERVICES = 50, ROUTES = 20, TENANTS = 200, SERIES = 10000 };

@@ -82,6 +82,28 @@ static void test_numbers(void **state)
         if (i < 4)
             assert_string_equal(text, doubles[i].text);
     }
+    /* Random bits: every double reads back, and no shorter form of it does. */
+    struct random random;
+    random_init(&random, 7);
+    for (int i = 0; i < 200000; i++) {
+        uint64_t bits = random_next(&random);
+        double number;
+        char shorter[DOUBLE_TEXT_MAX];
+        if (i % 3 == 0)
+            bits = bits >> 12 | (1000 + bits % 60) << 52;
+        memcpy(&number, &bits, sizeof number);
+        if (number != number)
+            continue;
+        double_to_text(text, number);
+        assert_true(strtod(text, NULL) == number);
+        int count = 0;
+        for (const char *c = text; *c && *c != 'e'; c++)
+            count += *c >= '1' && *c <= '9' ? 1 : *c == '0' && count > 0;
+        if (i % 20 == 0 && count > 1 && count <= 17 && strchr(text, '.')) {
+            snprintf(shorter, sizeof shorter, "%.*e", count - 2, number);
+            assert_false(strtod(shorter, NULL) == number);
+        }
+    }
     char digits[I64_TEXT_MAX + 1] = {0};
     digits[i64_to_text(digits, INT64_MIN)] = '\0';
     assert_string_equal(digits, "-9223372036854775808");
