@@ -44,12 +44,46 @@ void buf_pad(struct buf *buf, size_t alignment); /* zeros up to a multiple of `a
 /* STATUS_OK, or NO_MEMORY / LIMIT with "<what>: ..." in `err`. */
 enum status buf_status(const struct buf *buf, const char *what, struct error *err) MUST_CHECK;
 
+/* memcpy for what is mostly short: two overlapping words instead of a call. */
+static inline void copy_short(uint8_t *to, const void *from, size_t bytes)
+{
+    const uint8_t *source = (const uint8_t *)from;
+    uint64_t a, b;
+    uint32_t c, d;
+    if (bytes > 16) {
+        memcpy(to, source, bytes);
+    } else if (bytes >= 8) {
+        memcpy(&a, source, 8);
+        memcpy(&b, source + bytes - 8, 8);
+        memcpy(to, &a, 8);
+        memcpy(to + bytes - 8, &b, 8);
+    } else if (bytes >= 4) {
+        memcpy(&c, source, 4);
+        memcpy(&d, source + bytes - 4, 4);
+        memcpy(to, &c, 4);
+        memcpy(to + bytes - 4, &d, 4);
+    } else if (bytes) {
+        to[0] = source[0];
+        to[bytes / 2] = source[bytes / 2];
+        to[bytes - 1] = source[bytes - 1];
+    }
+}
+
 static inline void buf_put(struct buf *buf, const void *data, size_t bytes)
 {
     if (__builtin_expect(buf->capacity - buf->length < bytes, 0) && !buf_reserve(buf, bytes))
         return;
     if (bytes)
         memcpy(buf->data + buf->length, data, bytes);
+    buf->length += bytes;
+}
+
+/* The same for lengths that vary and are mostly short. */
+static inline void buf_put_short(struct buf *buf, const void *data, size_t bytes)
+{
+    if (__builtin_expect(buf->capacity - buf->length < bytes, 0) && !buf_reserve(buf, bytes))
+        return;
+    copy_short(buf->data + buf->length, data, bytes);
     buf->length += bytes;
 }
 

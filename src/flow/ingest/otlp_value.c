@@ -358,15 +358,37 @@ static bool is_last_place(const struct otlp_decoder *decoder, const struct key_v
     return slots[slot] == i;
 }
 
+/* Exporters send the same keys in the same order again and again: the key that stood at this place in
+ * the slot before is tried first, without hashing. */
+static bool put_expected_key(struct arrow_builder *map, struct span key, size_t place)
+{
+    struct arrow_builder *keys = &map->children[0];
+    const struct arrow_builder *dictionary = keys->dictionary;
+    const int32_t *slots = (const int32_t *)(const void *)map->offsets.data;
+    const int32_t *values = (const int32_t *)(const void *)dictionary->offsets.data;
+    const int32_t *indices = (const int32_t *)(const void *)keys->values.data;
+    if (map->length == 0 || slots[map->length - 1] + (int64_t)place >= slots[map->length])
+        return false;
+    int32_t index = indices[(size_t)slots[map->length - 1] + place];
+    int32_t start = values[index];
+    if ((size_t)(values[index + 1] - start) != key.length ||
+        memcmp(dictionary->values.data + start, key.data, key.length) != 0)
+        return false;
+    arrow_append_index(keys, index);
+    return true;
+}
+
 static void put_pair(struct otlp_decoder *decoder, struct arrow_builder *map,
-                     const struct key_value *pair)
+                     const struct key_value *pair, size_t place)
 {
     char type = 'n';
-    struct span key = clean_text(decoder, pair->key);
-    if (map->children[0].field->is_dictionary)
-        arrow_append_memo(&map->children[0], key.data, key.length);
-    else
-        arrow_append_bytes(&map->children[0], key.data, key.length);
+    struct arrow_builder *keys = &map->children[0];
+    if (!keys->field->is_dictionary) {
+        otlp_put_text(decoder, keys, pair->key);
+    } else if (!put_expected_key(map, pair->key, place)) {
+        struct span key = clean_text(decoder, pair->key);
+        arrow_append_memo(keys, key.data, key.length);
+    }
     if (pair->has_value)
         otlp_put_any(decoder, &map->children[1], pair->value, &type);
     else
@@ -374,12 +396,15 @@ static void put_pair(struct otlp_decoder *decoder, struct arrow_builder *map,
     buf_put_byte(&decoder->types, (uint8_t)type);
 }
 
-static bool has_twin(const struct key_value *pairs, size_t count)
+/* Does a key stand twice in the slot that begins at `start`? Dictionary indices are equal where keys
+ * are. */
+static bool has_twin(const struct arrow_builder *map, size_t start)
 {
-    for (size_t i = 1; i < count; i++) {
-        for (size_t j = 0; j < i; j++) {
-            if (pairs[i].key.length == pairs[j].key.length &&
-                span_equal(pairs[i].key, pairs[j].key))
+    const struct arrow_builder *keys = &map->children[0];
+    const int32_t *indices = (const int32_t *)(const void *)keys->values.data;
+    for (size_t i = start + 1; i < (size_t)keys->length; i++) {
+        for (size_t j = start; j < i; j++) {
+            if (indices[i] == indices[j])
                 return true;
         }
     }
@@ -396,7 +421,7 @@ static void put_many_pairs(struct otlp_decoder *decoder, struct arrow_builder *m
     }
     for (uint32_t i = 0; i < count; i++) {
         if (is_last_place(decoder, pairs, slots, mask, i))
-            put_pair(decoder, map, &pairs[i]);
+            put_pair(decoder, map, &pairs[i], i);
         else
             decoder->is_raw = true; /* a key that stands again further on */
     }
@@ -417,13 +442,19 @@ void otlp_put_attributes(struct otlp_decoder *decoder, struct arrow_builder *map
     }
     for (size_t i = 0; i < count; i++)
         parsed[i] = parse_key_value(decoder, spans[i]);
+    int64_t start = map->children[0].length;
+    bool is_plain = count <= FEW_PAIRS && map->children[0].field->is_dictionary;
     buf_clear(&decoder->types);
-    if (count > FEW_PAIRS || has_twin(parsed, count)) {
-        put_many_pairs(decoder, map, parsed, count);
-    } else {
-        for (size_t i = 0; i < count; i++)
-            put_pair(decoder, map, &parsed[i]);
+    for (size_t i = 0; i < count && is_plain; i++)
+        put_pair(decoder, map, &parsed[i], i);
+    if (is_plain && !arrow_builder_failed(&map->children[0]) && has_twin(map, (size_t)start)) {
+        arrow_builder_truncate(&map->children[0], start);
+        arrow_builder_truncate(&map->children[1], start);
+        buf_clear(&decoder->types);
+        is_plain = false;
     }
+    if (!is_plain)
+        put_many_pairs(decoder, map, parsed, count);
     if (parsed != few)
         mem_free(parsed);
     arrow_close_list(map);

@@ -186,7 +186,7 @@ static inline void arrow_append_double(struct arrow_builder *builder, double val
 /* utf8, binary; and fixed, where `bytes` must be the width. The text must be UTF-8. */
 static inline void arrow_append_bytes(struct arrow_builder *builder, const void *data, size_t bytes)
 {
-    buf_put(&builder->values, data, bytes);
+    buf_put_short(&builder->values, data, bytes);
     if (builder->field->type == ARROW_FIXED) {
         CHECK(bytes == (size_t)builder->field->byte_width);
     } else {
