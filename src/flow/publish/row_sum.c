@@ -1,142 +1,175 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Row sums (E3). The hash of a cell is XXH3-128 of its canonical bytes, seeded with the column's
- * field id; a row's hash is XXH3-128 over the sum of its cells' hashes; nulls add nothing.
- * Canonical bytes: integers, dates, times and booleans as 8 bytes, so that int -> long leaves the
- * sum; doubles as their bits with one NaN; text and bytes as they are; nested values as count,
- * presence and length marks around the same. A dictionary's value is hashed once, however many rows
- * have it.
+ * Row sums (E3). A row's hash is XXH3-128 over the sum of its cells' hashes; nulls add nothing; a row
+ * sum is the sum of row hashes modulo 2^128. The hash of a cell:
+ *   text, bytes             XXH3-128 of the bytes, seeded
+ *   integers, times, bools  XXH3-128 of the value as 8 bytes, so that int -> long leaves it
+ *   doubles                 the same of their bits, with one NaN
+ *   lists, maps, structs    the parts' hashes mixed in order, beginning with their count
+ * The seed is the column's field id; parts of nested values take the seed of their own field id, and a
+ * null part has a hash of its own. Whole arrays are hashed at once, dictionaries value by value.
  */
 #include "flow/publish/publish_internal.h"
 
-static void put_value(struct buf *out, const struct arrow_field *field,
-                      const struct arrow_array *array, int64_t row);
+static const struct hash128 null_part = {0x9e3779b97f4a7c15u, 0xbf58476d1ce4e5b9u};
 
-static void put_children(struct buf *out, const struct arrow_field *field,
-                         const struct arrow_array *array, int64_t row)
+static inline uint64_t rotate_left(uint64_t value, int bits)
 {
-    for (uint32_t i = 0; i < field->child_count; i++)
-        put_value(out, &field->children[i], &array->children[i], row);
+    return value << bits | value >> (64 - bits);
 }
 
-/* The canonical bytes of a non-null value. */
-static void put_present(struct buf *out, const struct arrow_field *field,
-                        const struct arrow_array *array, int64_t row, bool is_nested)
+/* Order matters: mix(mix(h, a), b) differs from mix(mix(h, b), a). */
+static inline struct hash128 mix(struct hash128 hash, struct hash128 part)
 {
-    double real;
-    switch (field->type) {
-    case ARROW_BOOL:
-        buf_put_le64(out, arrow_bit(array->values, row));
-        return;
-    case ARROW_INT32:
-    case ARROW_DATE32:
-        buf_put_le64(out, (uint64_t)(int64_t)((const int32_t *)array->values)[row]);
-        return;
-    case ARROW_INT64:
-    case ARROW_TIMESTAMP_US:
-        buf_put_le64(out, (uint64_t)((const int64_t *)array->values)[row]);
-        return;
-    case ARROW_FLOAT:
-    case ARROW_DOUBLE:
-        real = field->type == ARROW_DOUBLE ? ((const double *)array->values)[row]
-                                           : (double)((const float *)array->values)[row];
-        if (real != real)
-            real = __builtin_nan("");
-        buf_put(out, &real, sizeof real);
-        return;
-    case ARROW_UTF8:
-    case ARROW_BINARY: {
-        int32_t start = array->offsets[row], end = array->offsets[row + 1];
-        if (is_nested)
-            buf_put_le32(out, (uint32_t)(end - start));
-        buf_put(out, (const uint8_t *)array->values + start, (size_t)(end - start));
-        return;
-    }
-    case ARROW_FIXED:
-        buf_put(out, (const uint8_t *)array->values + row * field->byte_width,
-                (size_t)field->byte_width);
-        return;
-    case ARROW_STRUCT:
-        put_children(out, field, array, row);
-        return;
-    case ARROW_LIST:
-    case ARROW_MAP:
-        buf_put_le32(out, (uint32_t)(array->offsets[row + 1] - array->offsets[row]));
-        for (int32_t i = array->offsets[row]; i < array->offsets[row + 1]; i++)
-            put_children(out, field, array, i);
-        return;
-    case ARROW_NULL:
-    case ARROW_TYPE_COUNT:
-        return;
-    }
+    uint64_t low = (rotate_left(hash.low, 27) ^ part.low) * 0x9e3779b185ebca87u;
+    uint64_t high = (rotate_left(hash.high, 31) ^ part.high) * 0xc2b2ae3d27d4eb4fu;
+    return (struct hash128){.low = low ^ high >> 29, .high = high ^ low >> 32};
 }
 
-static void put_value(struct buf *out, const struct arrow_field *field,
-                      const struct arrow_array *array, int64_t row)
-{
-    bool is_valid = arrow_is_valid(array, row);
-    if (is_valid && field->is_dictionary) {
-        row = ((const int32_t *)array->values)[row];
-        array = array->dictionary;
-        is_valid = arrow_is_valid(array, row);
-    }
-    buf_put_byte(out, is_valid);
-    if (is_valid)
-        put_present(out, field, array, row, true);
-}
+static bool hash_array(const struct arrow_field *field, const struct arrow_array *array,
+                       struct hash128 *out);
 
-/* The hash of one value outside any dictionary; zero for null. */
-static struct hash128 hash_cell(const struct arrow_field *field, const struct arrow_array *array,
-                                int64_t row, struct buf *scratch)
+static void hash_numbers(const struct arrow_field *field, const struct arrow_array *array,
+                         struct hash128 *out)
 {
-    if (!arrow_is_valid(array, row))
-        return (struct hash128){0};
     uint64_t seed = (uint64_t)field->field_id;
-    if (field->type == ARROW_UTF8 || field->type == ARROW_BINARY)
-        return hash128_seeded((const uint8_t *)array->values + array->offsets[row],
-                              (size_t)(array->offsets[row + 1] - array->offsets[row]), seed);
-    buf_clear(scratch);
-    put_present(scratch, field, array, row, false);
-    return hash128_seeded(scratch->data, scratch->length, seed);
+    for (int64_t i = 0; i < array->length; i++) {
+        int64_t number = 0;
+        double real;
+        switch (field->type) {
+        case ARROW_BOOL:
+            number = arrow_bit(array->values, i);
+            break;
+        case ARROW_INT32:
+        case ARROW_DATE32:
+            number = ((const int32_t *)array->values)[i];
+            break;
+        case ARROW_FLOAT:
+        case ARROW_DOUBLE:
+            real = field->type == ARROW_DOUBLE ? ((const double *)array->values)[i]
+                                               : (double)((const float *)array->values)[i];
+            if (real != real)
+                real = __builtin_nan("");
+            memcpy(&number, &real, sizeof number);
+            break;
+        default:
+            number = ((const int64_t *)array->values)[i];
+            break;
+        }
+        out[i] = hash128_seeded(&number, sizeof number, seed);
+    }
 }
 
-static bool add_column(const struct arrow_field *field, const struct arrow_array *array,
-                       struct hash128 *sums, struct buf *scratch)
+static void hash_bytes(const struct arrow_field *field, const struct arrow_array *array,
+                       struct hash128 *out)
 {
-    if (!field->is_dictionary) {
-        for (int64_t row = 0; row < array->length; row++)
-            sums[row] = hash128_add(sums[row], hash_cell(field, array, row, scratch));
-        return true;
+    uint64_t seed = (uint64_t)field->field_id;
+    const uint8_t *bytes = array->values;
+    for (int64_t i = 0; i < array->length; i++) {
+        int64_t start = field->type == ARROW_FIXED ? i * field->byte_width : array->offsets[i];
+        int64_t length = field->type == ARROW_FIXED ? field->byte_width
+                                                    : array->offsets[i + 1] - array->offsets[i];
+        out[i] = hash128_seeded(length ? bytes + start : (const uint8_t *)"", (size_t)length, seed);
     }
-    const struct arrow_array *values = array->dictionary;
-    struct hash128 *hashes = mem_alloc(((size_t)values->length + 1) * sizeof *hashes);
-    if (!hashes)
-        return false;
-    for (int64_t i = 0; i < values->length; i++)
-        hashes[i] = hash_cell(field, values, i, scratch);
+}
+
+/* Mixes child number `child` of each slot into `out`. */
+static bool mix_child(const struct arrow_field *field, const struct arrow_array *array,
+                      uint32_t child, const struct hash128 *parts, struct hash128 *out)
+{
+    const struct arrow_array *values = &array->children[child];
+    bool is_list = field->type != ARROW_STRUCT;
+    for (int64_t i = 0; i < array->length; i++) {
+        int64_t first = is_list ? array->offsets[i] : i;
+        int64_t end = is_list ? array->offsets[i + 1] : i + 1;
+        for (int64_t j = first; j < end; j++)
+            out[i] = mix(out[i], arrow_is_valid(values, j) ? parts[j] : null_part);
+    }
+    return true;
+}
+
+static bool hash_nested(const struct arrow_field *field, const struct arrow_array *array,
+                        struct hash128 *out)
+{
+    uint64_t seed = (uint64_t)field->field_id;
+    bool is_list = field->type != ARROW_STRUCT;
+    for (int64_t i = 0; i < array->length; i++)
+        out[i] = (struct hash128){
+            .low = seed,
+            .high = is_list ? (uint64_t)(array->offsets[i + 1] - array->offsets[i]) : 1};
+    for (uint32_t child = 0; child < field->child_count; child++) {
+        struct hash128 *parts =
+            mem_alloc(((size_t)array->children[child].length + 1) * sizeof *parts);
+        bool is_done = parts && hash_array(&field->children[child], &array->children[child], parts) &&
+                       mix_child(field, array, child, parts, out);
+        mem_free(parts);
+        if (!is_done)
+            return false;
+    }
+    return true;
+}
+
+static bool hash_dictionary(const struct arrow_field *field, const struct arrow_array *array,
+                            struct hash128 *out)
+{
+    struct arrow_field value_field = *field;
+    const struct arrow_array *dictionary = array->dictionary;
     const int32_t *indices = array->values;
-    for (int64_t row = 0; row < array->length; row++) {
-        if (arrow_is_valid(array, row))
-            sums[row] = hash128_add(sums[row], hashes[indices[row]]);
+    struct hash128 *hashes = mem_alloc(((size_t)dictionary->length + 1) * sizeof *hashes);
+    value_field.is_dictionary = false;
+    if (!hashes || !hash_array(&value_field, dictionary, hashes)) {
+        mem_free(hashes);
+        return false;
     }
+    for (int64_t i = 0; i < array->length; i++)
+        out[i] = arrow_is_valid(array, i) ? hashes[indices[i]] : null_part;
     mem_free(hashes);
     return true;
+}
+
+/* The hash of every slot; what null slots get is the caller's to ignore. */
+static bool hash_array(const struct arrow_field *field, const struct arrow_array *array,
+                       struct hash128 *out)
+{
+    if (field->is_dictionary)
+        return hash_dictionary(field, array, out);
+    switch (field->type) {
+    case ARROW_UTF8:
+    case ARROW_BINARY:
+    case ARROW_FIXED:
+        hash_bytes(field, array, out);
+        return true;
+    case ARROW_LIST:
+    case ARROW_MAP:
+    case ARROW_STRUCT:
+        return hash_nested(field, array, out);
+    case ARROW_NULL:
+    case ARROW_TYPE_COUNT:
+        memset(out, 0, (size_t)array->length * sizeof *out);
+        return true;
+    default:
+        hash_numbers(field, array, out);
+        return true;
+    }
 }
 
 enum status rows_sum(const struct arrow_schema *schema, const struct arrow_batch *batch,
                      struct hash128 *inout_sum, struct error *err)
 {
-    struct buf scratch = {0};
     struct hash128 *sums = mem_alloc_zero((size_t)batch->length + 1, sizeof *sums);
-    bool is_done = sums != NULL;
-    for (uint32_t i = 0; i < schema->field_count && is_done; i++)
-        is_done = add_column(&schema->fields[i], &batch->columns[i], sums, &scratch);
-    is_done = is_done && !scratch.failed;
-    if (is_done) {
-        for (int64_t row = 0; row < batch->length; row++)
-            *inout_sum = hash128_add(*inout_sum, hash128(&sums[row], sizeof sums[row]));
+    struct hash128 *cells = mem_alloc(((size_t)batch->length + 1) * sizeof *cells);
+    bool is_done = sums && cells;
+    for (uint32_t i = 0; i < schema->field_count && is_done; i++) {
+        const struct arrow_array *column = &batch->columns[i];
+        is_done = hash_array(&schema->fields[i], column, cells);
+        for (int64_t row = 0; row < batch->length && is_done; row++) {
+            if (arrow_is_valid(column, row))
+                sums[row] = hash128_add(sums[row], cells[row]);
+        }
     }
+    for (int64_t row = 0; row < batch->length && is_done; row++)
+        *inout_sum = hash128_add(*inout_sum, hash128(&sums[row], sizeof sums[row]));
     mem_free(sums);
-    buf_deinit(&scratch);
+    mem_free(cells);
     return is_done ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "row sum: out of memory");
 }
