@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * B1: OTLP protobuf bodies in memory -> columns, every field kept. One thread; bodies are made before
- * the timer starts. Prints one JSON line. usage: bench_decode PROFILE [--write DIR]
+ * B1: OTLP protobuf bodies in memory -> columns, every field kept. One thread; bodies are made
+ * before the timer starts. Prints one JSON line. usage: bench_decode PROFILE [--write DIR]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,8 @@ int main(int argc, char **argv)
         double seconds = (double)(env_mono_ns(env_real()) - began_ns) / 1e9;
         best = seconds < best ? seconds : best;
     }
-    printf("{\"profile\":\"%s\",\"mb_a_second\":%.1f,\"items_a_second\":%.0f,\"bytes_an_item\":%.1f}\n",
+    printf("{\"profile\":\"%s\",\"mb_a_second\":%.1f,\"items_a_second\":%.0f,\"bytes_an_item\":%."
+           "1f}\n",
            argv[1], (double)bytes / best / 1e6, (double)BODIES * ITEMS / best,
            (double)bytes / BODIES / ITEMS);
     otlp_decoder_deinit(&decoder);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 10^k for k in [-292, 324] as 128-bit integers: 10^k / 2^(floor(log2(10^k)) - 127), rounded up; high
- * half, low half. Exact rational arithmetic made it; test_base checks it through round trips.
+ * 10^k for k in [-292, 324] as 128-bit integers: 10^k / 2^(floor(log2(10^k)) - 127), rounded up;
+ * high half, low half. Exact rational arithmetic made it; test_base checks it through round trips.
  */
 #include "base/double_internal.h"
 

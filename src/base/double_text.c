@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Doubles as the shortest decimal that reads back to them, after Raffaello Giulietti, "The Schubfach
- * way to render doubles" (2020): of the decimals of the coarsest spacing that fall into the rounding
- * interval, the one next to the value. Three 64 x 128 bit products decide.
+ * Doubles as the shortest decimal that reads back to them, after Raffaello Giulietti, "The
+ * Schubfach way to render doubles" (2020): of the decimals of the coarsest spacing that fall into
+ * the rounding interval, the one next to the value. Three 64 x 128 bit products decide.
  */
 #include "base/base.h"
 #include "base/double_internal.h"

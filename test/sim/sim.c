@@ -311,18 +311,11 @@ struct sim_disk_copy *sim_disk_save(struct sim_node *node)
     return copy;
 }
 
-void sim_disk_load(struct sim_node *node, const struct sim_disk_copy *copy)
+void sim_disk_load(struct sim_node *node, struct sim_disk_copy *copy)
 {
     CHECK(!node->fibers);
     disk_deinit(&node->disk);
-    disk_copy(&copy->disk, &node->disk);
-}
-
-void sim_disk_copy_free(struct sim_disk_copy *copy)
-{
-    if (!copy)
-        return;
-    disk_deinit(&copy->disk);
+    node->disk = copy->disk;
     free(copy);
 }
 
@@ -379,6 +372,14 @@ void sim_put_file(struct sim_node *node, const char *path, const void *data, uin
     disk_settle(inode, UINT64_MAX);
     path_parent(parent, path);
     disk_dir_sync(disk, parent);
+}
+
+bool sim_came_back(const struct sim_node *node, const char *path)
+{
+    const struct name *name = node->disk.came_back;
+    while (name && strcmp(name->path, path) != 0)
+        name = name->next;
+    return name != NULL;
 }
 
 void sim_each_file(struct sim_node *node, const char *dir,

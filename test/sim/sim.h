@@ -52,7 +52,8 @@ struct sim_faults {
 struct sim_counts {
     uint64_t calls, switches, syncs, writes, power_cuts, kills, exits;
     uint64_t ops_kept, ops_lost, ops_torn, ops_garbage, names_lost, renames_doubled;
-    uint64_t syncs_failed, no_space, volume_full, allocs_failed, clock_steps, bits_flipped;
+    uint64_t removals_lost, syncs_failed, no_space, volume_full, allocs_failed, clock_steps,
+        bits_flipped;
 };
 
 struct sim *sim_create(uint64_t seed);
@@ -69,8 +70,7 @@ void sim_node_volume(struct sim_node *node, uint64_t bytes); /* changes its size
 /* The disk of a node that is down, as it stands, pending operations too. A test may look at a copy
  * with code that changes it, and put the disk back. */
 struct sim_disk_copy *sim_disk_save(struct sim_node *node);
-void sim_disk_load(struct sim_node *node, const struct sim_disk_copy *copy);
-void sim_disk_copy_free(struct sim_disk_copy *copy); /* accepts NULL */
+void sim_disk_load(struct sim_node *node, struct sim_disk_copy *copy); /* takes the copy */
 
 /* Runs `main` as the node's first thread until the node has ended or crashed. */
 enum sim_end sim_run(struct sim_node *node, void (*main)(void *context), void *context);
@@ -92,6 +92,8 @@ bool sim_file_bytes(struct sim_node *node, const char *path, const uint8_t **out
 /* Makes a file with these bytes, durable, with the directories above it; replaces one that is
  * there. */
 void sim_put_file(struct sim_node *node, const char *path, const void *data, uint64_t bytes);
+/* Whether the file was removed once, and a power cut took that back. */
+bool sim_came_back(const struct sim_node *node, const char *path);
 /* Each name under `dir`, current view. */
 void sim_each_file(struct sim_node *node, const char *dir,
                    void (*each)(void *context, const char *path, const struct env_stat *stat),

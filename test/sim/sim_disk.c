@@ -147,7 +147,8 @@ bool disk_resize(struct disk *disk, struct inode *inode, uint64_t bytes)
 
 static struct name **name_find(struct name **list, const char *path)
 {
-    while (*list && strcmp((*list)->path, path) != 0)
+    uint64_t hash = hash64(path, strlen(path));
+    while (*list && ((*list)->hash != hash || strcmp((*list)->path, path) != 0))
         list = &(*list)->next;
     return list;
 }
@@ -166,7 +167,10 @@ static void name_set(struct name **list, const char *path, struct inode *inode)
         free(gone);
     } else if (inode) {
         struct name *name = sim_malloc(sizeof *name);
-        *name = (struct name){.path = copy_text(path), .inode = inode, .next = *at};
+        *name = (struct name){.hash = hash64(path, strlen(path)),
+                              .path = copy_text(path),
+                              .inode = inode,
+                              .next = *at};
         *at = name;
     }
 }
@@ -364,7 +368,8 @@ static struct name *names_copy(const struct name *from)
     struct name *first = NULL, **last = &first;
     for (; from; from = from->next) {
         *last = sim_malloc(sizeof **last);
-        **last = (struct name){.path = copy_text(from->path), .inode = from->inode->twin};
+        **last = (struct name){
+            .hash = from->hash, .path = copy_text(from->path), .inode = from->inode->twin};
         last = &(*last)->next;
     }
     return first;
@@ -381,6 +386,8 @@ void disk_copy(const struct disk *from, struct disk *out)
     *last = NULL;
     out->current = names_copy(from->current);
     out->durable = names_copy(from->durable);
+    for (const struct name *name = from->came_back; name; name = name->next)
+        name_set(&out->came_back, name->path, out->inodes);
     struct name_op **last_op = &out->pending;
     for (const struct name_op *op = from->pending; op; op = op->next) {
         *last_op = sim_malloc(sizeof **last_op);
@@ -457,6 +464,7 @@ void disk_deinit(struct disk *disk)
     name_ops_sweep(disk);
     names_free(&disk->current);
     names_free(&disk->durable);
+    names_free(&disk->came_back);
     disk_process_gone(disk);
 }
 
@@ -521,6 +529,11 @@ static void names_fate(struct sim *sim, struct disk *disk)
             name_set(&disk->durable, op->path, op->inode);
         else
             sim->counts.names_lost++;
+        if (!is_kept && !op->inode && !op->needs) {
+            struct inode *none = disk->inodes; /* a name needs one; nobody asks for it */
+            name_set(&disk->came_back, op->path, none);
+            sim->counts.removals_lost++;
+        }
     }
     for (struct name_op *op = disk->pending; op; op = op->next)
         op->is_applied = true;

@@ -49,6 +49,7 @@ struct inode {
 };
 
 struct name {
+    uint64_t hash; /* of the path */
     char *path;
     struct inode *inode;
     struct name *next;
@@ -69,6 +70,7 @@ struct disk {
     struct inode *inodes;
     struct name *current, *durable;
     struct name_op *pending;
+    struct name *came_back; /* removals that a power cut took back */
     uint64_t inode_next, volume_bytes;
 };
 

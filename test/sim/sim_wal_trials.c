@@ -750,6 +750,60 @@ static void l17_linked_spare_is_left_alone(void)
     sim_destroy(sim);
 }
 
+/* L5: two copies of one log that go on with the same writes do not have the same history. */
+static void act_chain(struct run *run, struct wal *wal, uint32_t table)
+{
+    act_append(run, wal, table);
+    run->extra[0] = wal_synced_end(wal, 0).chain;
+    run->extra[1] = wal_synced_end(wal, 0).seq;
+}
+
+static void l5_copies_part(void)
+{
+    struct sim *sim = sim_create(14);
+    static struct files files;
+    struct run runs[2];
+    killed_log(sim, &files, 3, 300);
+    for (size_t i = 0; i < 2; i++) {
+        struct sim *world = sim_create(100 + i);
+        runs[i] = (struct run){.node = files_put(world, &files),
+                               .act = act_chain,
+                               .first = 4,
+                               .count = 2,
+                               .bytes = 50,
+                               .durability = WAL_SYNCED};
+        go(&runs[i]);
+        sim_destroy(world);
+    }
+    EXPECT(runs[0].extra[1] == runs[1].extra[1] && runs[0].extra[0] != runs[1].extra[0]);
+    files_free(&files);
+    sim_destroy(sim);
+}
+
+/* L10: a file begun again under the same number does not take up what is left in it. */
+static void l10_recycled_bytes_never_verify(void)
+{
+    struct sim *sim = sim_create(15);
+    static struct files files;
+    killed_log(sim, &files, 8, 300);
+    struct file_copy *active = files_find(&files, "/active/", 0);
+    /* As if its name had been lost with the power and its old one as a spare had not. */
+    snprintf(active->path, sizeof active->path, "%s/spare/%016x.spare", dir, 0x77);
+    struct run run = {.node = files_put(sim, &files), .leaves_open = true};
+    go(&run);
+    EXPECT(run.opened == STATUS_OK && run.found == 0);
+    struct files after = {0};
+    files_take(&after, run.node);
+    EXPECT(strstr(files_find(&after, "/active/", 0)->path, "0000000000000001.seg"));
+    struct run again = {.node = run.node};
+    go(&again);
+    EXPECT(again.found == 0 && !again.has_damage);
+    EXPECT(again.report.damaged_ranges == 0);
+    files_free(&files);
+    files_free(&after);
+    sim_destroy(sim);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -763,8 +817,10 @@ static const struct {
     {"TD6 failed sync", td6_failed_sync},
     {"TC11 number and rows together", tc11_number_and_rows_together},
     {"TC12 position never ahead of durable data", tc12_position_never_ahead},
+    {"L5 copies part", l5_copies_part},
     {"L7 units on blocks", l7_units_on_blocks},
     {"L9 idle floor protects the last unit", l9_idle_floor_protects_the_last_unit},
+    {"L10 recycled bytes never verify", l10_recycled_bytes_never_verify},
     {"L17 linked spare is left alone", l17_linked_spare_is_left_alone},
     {"L20 the floor decides", l20_floor_decides},
     {"L21 later segments go with a cut", l21_later_segments_go},

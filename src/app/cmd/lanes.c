@@ -111,8 +111,9 @@ static int list(struct invocation *invocation)
     return status == STATUS_OK ? 0 : cmd_fail(&err);
 }
 
-/* tables repair TABLE [--confirm]: back to the metadata before the one that cannot be read (E17). The
- * lane's halt is cleared by clear-halt afterwards, which also decides over the rows in between. */
+/* tables repair TABLE [--confirm]: back to the metadata before the one that cannot be read (E17).
+ * The lane's halt is cleared by clear-halt afterwards, which also decides over the rows in between.
+ */
 static int repair(struct invocation *invocation)
 {
     struct error err;

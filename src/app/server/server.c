@@ -113,7 +113,7 @@ enum status server_resolve(struct server *server, const char *what, const char *
     uint32_t group;
     uint64_t seq;
     TRY(decision_parse(decision_text, &decision, &group, &seq, err));
-    publisher_stop(publisher, false, 0);
+    publisher_pause(publisher);
     enum status status = strcmp(what, "rebind") == 0
                              ? publisher_rebind(publisher, table, decision, err)
                              : publisher_clear_halt(publisher, table, decision, group, seq, err);

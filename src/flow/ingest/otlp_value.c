@@ -358,8 +358,8 @@ static bool is_last_place(const struct otlp_decoder *decoder, const struct key_v
     return slots[slot] == i;
 }
 
-/* Exporters send the same keys in the same order again and again: the key that stood at this place in
- * the slot before is tried first, without hashing. */
+/* Exporters send the same keys in the same order again and again: the key that stood at this place
+ * in the slot before is tried first, without hashing. */
 static bool put_expected_key(struct arrow_builder *map, struct span key, size_t place)
 {
     struct arrow_builder *keys = &map->children[0];
@@ -396,8 +396,8 @@ static void put_pair(struct otlp_decoder *decoder, struct arrow_builder *map,
     buf_put_byte(&decoder->types, (uint8_t)type);
 }
 
-/* Does a key stand twice in the slot that begins at `start`? Dictionary indices are equal where keys
- * are. */
+/* Does a key stand twice in the slot that begins at `start`? Dictionary indices are equal where
+ * keys are. */
 static bool has_twin(const struct arrow_builder *map, size_t start)
 {
     const struct arrow_builder *keys = &map->children[0];

@@ -50,6 +50,9 @@ enum status publisher_create(struct env *env, const struct publish_options *opti
                              struct publisher **out_publisher, struct error *err) MUST_CHECK;
 /* Starts the publisher's thread. */
 enum status publisher_start(struct publisher *publisher, struct error *err) MUST_CHECK;
+/* Ends the thread between two lanes; those who wait go on waiting. publisher_start takes up again.
+ */
+void publisher_pause(struct publisher *publisher);
 /* Publishes what is there, once, up to `timeout_ms`; then the thread ends. */
 void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t timeout_ms);
 void publisher_destroy(struct publisher *publisher); /* accepts NULL */

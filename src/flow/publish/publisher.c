@@ -174,9 +174,8 @@ enum status publisher_start(struct publisher *publisher, struct error *err)
     return STATUS_OK;
 }
 
-void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t timeout_ms)
+void publisher_pause(struct publisher *publisher)
 {
-    struct error err;
     if (!publisher->is_running)
         return;
     env_lock(publisher->lock);
@@ -185,6 +184,12 @@ void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t 
     env_unlock(publisher->lock);
     env_thread_join(publisher->thread);
     publisher->is_running = false;
+}
+
+void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t timeout_ms)
+{
+    struct error err;
+    publisher_pause(publisher);
     int64_t deadline_ns = env_mono_ns(publisher->env) + (int64_t)timeout_ms * 1000000;
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct lane *lane = &publisher->lanes[i];

@@ -122,8 +122,9 @@ enum status catalog_repair_table(struct catalog *catalog, struct catalog_ident i
     }
     repair.damage = arena_copy_text(arena, damage.message, strlen(damage.message));
     if (!repair.previous[0])
-        return error_set(err, STATUS_CORRUPT, "%s.%s: %.200s; the catalog knows no metadata before it",
-                         ident.ns, ident.name, damage.message);
+        return error_set(err, STATUS_CORRUPT,
+                         "%s.%s: %.200s; the catalog knows no metadata before it", ident.ns,
+                         ident.name, damage.message);
     if (catalog_metadata_read(catalog->store, repair.previous, &table, err) != STATUS_OK)
         return error_prefix(err, "%s.%s: neither can the metadata before it be read", ident.ns,
                             ident.name);

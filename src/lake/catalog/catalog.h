@@ -129,7 +129,8 @@ enum status catalog_make_durable(struct catalog *catalog, struct catalog_ident i
 
 /* For a table whose current metadata cannot be read (E17): the one before it, as the catalog
  * remembers it. Both locations are owned by `arena`. With `apply` the table is put back to it;
- * without, nothing is written. USAGE: the current metadata is good. CORRUPT: so is not the previous. */
+ * without, nothing is written. USAGE: the current metadata is good. CORRUPT: so is not the
+ * previous. */
 struct catalog_repair {
     const char *current, *previous;
     const char *damage; /* what is wrong with the current one */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Write buffers, kept for a while after the write: lanes read what was just written from here instead
- * of from the file (L38). Up to WAL_RECENT_BYTES of the newest synced units are held; a reader keeps a
- * reference and the bytes outlive their place in the list. Guarded by the engine's lock, apart from
- * the bytes themselves, which nobody changes once they are published.
+ * Write buffers, kept for a while after the write: lanes read what was just written from here
+ * instead of from the file (L38). Up to WAL_RECENT_BYTES of the newest synced units are held; a
+ * reader keeps a reference and the bytes outlive their place in the list. Guarded by the engine's
+ * lock, apart from the bytes themselves, which nobody changes once they are published.
  */
 #include "log/wal/wal_internal.h"
 

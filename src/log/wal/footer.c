@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The footer of a sealed segment (L16): all that a start needs to know of it, so that sealed bytes cost
- * their footers only. It is one unit whose single record holds the body laid out in
+ * The footer of a sealed segment (L16): all that a start needs to know of it, so that sealed bytes
+ * cost their footers only. It is one unit whose single record holds the body laid out in
  * docs/format/segment.md; a trailer in the last 64 bytes of the file points back to it.
  */
 #include "log/wal/wal_internal.h"
@@ -178,8 +178,8 @@ static enum status bad(struct error *err, const char *what)
     return error_set(err, STATUS_CORRUPT, "footer: %s", what);
 }
 
-static enum status get_tables(const struct wal *wal, struct segment *segment,
-                              struct cursor *cursor, uint32_t count, struct error *err)
+static enum status get_tables(const struct wal *wal, struct segment *segment, struct cursor *cursor,
+                              uint32_t count, struct error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t group = cursor_get_le32(cursor), table_id = cursor_get_le32(cursor);
@@ -217,8 +217,8 @@ static enum status get_schemas(struct wal *wal, struct segment *segment, struct 
     return STATUS_OK;
 }
 
-static enum status get_voids(const struct wal *wal, struct segment *segment,
-                             struct cursor *cursor, uint32_t count, struct error *err)
+static enum status get_voids(const struct wal *wal, struct segment *segment, struct cursor *cursor,
+                             uint32_t count, struct error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct void_range range = {.group = cursor_get_le32(cursor)};
@@ -264,8 +264,7 @@ static enum status get_run(const struct wal *wal, struct segment *segment, struc
         count > cursor_left(cursor) / 7)
         return bad(err, "run");
     struct run *run = segment_run_get(segment, group);
-    struct index_entry *entries =
-        run ? mem_alloc_zero(count, sizeof(struct index_entry)) : NULL;
+    struct index_entry *entries = run ? mem_alloc_zero(count, sizeof(struct index_entry)) : NULL;
     if (!entries)
         return error_set(err, STATUS_NO_MEMORY, "footer: out of memory");
     run->entries = entries;
@@ -281,15 +280,18 @@ static enum status get_run(const struct wal *wal, struct segment *segment, struc
         uint64_t table_id = cursor_get_varint(cursor), rows = cursor_get_varint(cursor);
         age_ms += cursor_get_zigzag(cursor);
         if (cursor->failed || at > UINT32_MAX || header_bytes > RECORD_HEADER_MAX ||
-            (header_bytes < RECORD_HEADER_FIXED && type != ENTRY_LOST) || payload_bytes > UINT32_MAX ||
-            table_id > UINT32_MAX || rows > UINT32_MAX ||
+            (header_bytes < RECORD_HEADER_FIXED && type != ENTRY_LOST) ||
+            payload_bytes > UINT32_MAX || table_id > UINT32_MAX || rows > UINT32_MAX ||
             at * WAL_ALIGN + record_bytes(header_bytes, payload_bytes) > segment->data_end)
             return bad(err, "entry");
-        run->entries[i] = (struct index_entry){
-            .at = (uint32_t)at, .header_bytes = (uint32_t)header_bytes,
-            .payload_bytes = (uint32_t)payload_bytes, .table_id = (uint32_t)table_id,
-            .rows = (uint32_t)rows, .age_ms = (uint32_t)age_ms, .type = type & 0x7f,
-            .has_producers = (type & 0x80) != 0};
+        run->entries[i] = (struct index_entry){.at = (uint32_t)at,
+                                               .header_bytes = (uint32_t)header_bytes,
+                                               .payload_bytes = (uint32_t)payload_bytes,
+                                               .table_id = (uint32_t)table_id,
+                                               .rows = (uint32_t)rows,
+                                               .age_ms = (uint32_t)age_ms,
+                                               .type = type & 0x7f,
+                                               .has_producers = (type & 0x80) != 0};
         if ((type & 0x80) || (type & 0x7f) == WAL_TABLE)
             segment->has_state = true;
         if (!link_entry(segment, run, i))
@@ -306,8 +308,8 @@ static enum status find_body(struct segment *segment, struct span unit, struct c
     struct unit_row row;
     struct record record;
     if (unit_header_decode(unit, &segment->identity, true, &header) != STATUS_OK ||
-        header.kind != UNIT_FOOTER || header.record_count != 1 ||
-        header.unit_bytes > unit.length || !unit_rows_are_sound(unit.data, &header))
+        header.kind != UNIT_FOOTER || header.record_count != 1 || header.unit_bytes > unit.length ||
+        !unit_rows_are_sound(unit.data, &header))
         return bad(err, "unit header");
     unit_row_decode(unit.data, 0, &row);
     TRY(record_decode(span_of(unit.data + row.offset, row.header_bytes),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is in memory of the synced prefix: for each segment the entries of each group (dense runs) and
- * a chain of each table's DATA entries through its run; for each group its runs in order of seq. A
- * segment owns its runs, so that reclaiming it in any order takes them out in one piece. Beside it:
- * damaged and voided ranges, reclaim floors, tables and schemas. Everything here is guarded by the
- * engine's lock, and entries are added only once they are synced (L23).
+ * What is in memory of the synced prefix: for each segment the entries of each group (dense runs)
+ * and a chain of each table's DATA entries through its run; for each group its runs in order of
+ * seq. A segment owns its runs, so that reclaiming it in any order takes them out in one piece.
+ * Beside it: damaged and voided ranges, reclaim floors, tables and schemas. Everything here is
+ * guarded by the engine's lock, and entries are added only once they are synced (L23).
  */
 #include <stdio.h>
 
@@ -206,7 +206,8 @@ bool index_prepare(struct wal *wal, struct segment *segment, const struct record
     struct group *group = &wal->groups[record->group];
     if (!run || !GROW(group->runs, group->run_capacity, group->run_count + 1))
         return false;
-    uint64_t end = run->first_seq + run->count; /* a hole inside is recovery's: nothing pends then */
+    uint64_t end =
+        run->first_seq + run->count; /* a hole inside is recovery's: nothing pends then */
     uint64_t hole = run->count && !run->pending && record->seq > end ? record->seq - end : 0;
     if (hole > UINT32_MAX / 4)
         return false;
@@ -271,9 +272,11 @@ void index_add(struct wal *wal, struct segment *segment, const struct record *re
         segment->has_state = true;
     segment->entry_count++;
     if (stands_alone(record)) {
-        segment->voids[segment->void_count++] = (struct void_range){
-            .group = record->group, .first = record->seq, .last = record->range_last,
-            .chain = record->chain, .term = record->term};
+        segment->voids[segment->void_count++] = (struct void_range){.group = record->group,
+                                                                    .first = record->seq,
+                                                                    .last = record->range_last,
+                                                                    .chain = record->chain,
+                                                                    .term = record->term};
         return;
     }
     struct run *run = segment_run_find(segment, record->group);
@@ -284,8 +287,8 @@ void index_add(struct wal *wal, struct segment *segment, const struct record *re
     }
     while (run->first_seq + run->count < record->seq) {
         CHECK(run->count + 1 < run->capacity);
-        run->entries[run->count] = (struct index_entry){
-            .at = run->entries[run->count - 1].at, .type = ENTRY_LOST};
+        run->entries[run->count] =
+            (struct index_entry){.at = run->entries[run->count - 1].at, .type = ENTRY_LOST};
         run->count++;
     }
     CHECK(run->first_seq + run->count == record->seq);
@@ -296,15 +299,16 @@ void index_add(struct wal *wal, struct segment *segment, const struct record *re
         .payload_bytes = (uint32_t)record->payload_bytes,
         .table_id = record->table_id,
         .rows = record->rows,
-        .age_ms = age < 0 ? 0 : age > UINT32_MAX ? UINT32_MAX : (uint32_t)age,
+        .age_ms = age < 0            ? 0
+                  : age > UINT32_MAX ? UINT32_MAX
+                                     : (uint32_t)age,
         .type = record->type,
         .has_producers = record->contribution_count > 0,
     };
     if (record->contribution_count > 0)
         segment->has_state = true;
     if (record->type == WAL_DATA) {
-        struct segment_table *table =
-            segment_table_find(segment, record->group, record->table_id);
+        struct segment_table *table = segment_table_find(segment, record->group, record->table_id);
         CHECK(table);
         table_count_entry(table, run, record);
     }
@@ -401,8 +405,8 @@ struct wal_pending wal_pending(struct wal *wal, uint32_t group, uint32_t table_i
         if (!table || !table_entry_above(run, table_id, after, &index))
             continue;
         if (pending.last_seq == 0)
-            pending.oldest_wall_ns = run->segment->created_wall_ns +
-                                     (int64_t)run->entries[index].age_ms * 1000000;
+            pending.oldest_wall_ns =
+                run->segment->created_wall_ns + (int64_t)run->entries[index].age_ms * 1000000;
         pending.last_seq = table->last_seq;
         if (index == table->first) {
             pending.entries += table->entries;
@@ -440,15 +444,64 @@ bool damage_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last, 
     return true;
 }
 
-void damage_clear(struct wal *wal, uint32_t group, uint64_t first, uint64_t last)
+bool damage_clear(struct wal *wal, uint32_t group, uint64_t first, uint64_t last)
 {
     for (size_t i = 0; i < wal->damage_count;) {
         struct damage *damage = &wal->damages[i];
-        if (damage->group == group && damage->first >= first && damage->last <= last)
-            *damage = wal->damages[--wal->damage_count];
-        else
+        if (damage->group != group || damage->last < first || damage->first > last) {
             i++;
+        } else if (damage->first >= first && damage->last <= last) {
+            *damage = wal->damages[--wal->damage_count];
+        } else if (damage->first < first && damage->last > last) {
+            if (!GROW(wal->damages, wal->damage_capacity, wal->damage_count))
+                return false;
+            struct damage *rest = &wal->damages[wal->damage_count++];
+            *rest = wal->damages[i];
+            rest->first = last + 1;
+            wal->damages[i++].last = first - 1;
+        } else {
+            if (damage->first < first)
+                damage->last = first - 1;
+            else
+                damage->first = last + 1;
+            i++;
+        }
     }
+    return true;
+}
+
+const struct seq_range *reclaimed_from(const struct wal *wal, uint32_t group, uint64_t seq)
+{
+    const struct seq_range *best = NULL;
+    for (size_t i = 0; i < wal->reclaimed_count; i++) {
+        const struct seq_range *range = &wal->reclaimed[i];
+        if (range->group == group && range->last >= seq && (!best || range->first < best->first))
+            best = range;
+    }
+    return best;
+}
+
+bool reclaimed_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last)
+{
+    if (wal->groups[group].reclaimed_seq < last)
+        wal->groups[group].reclaimed_seq = last;
+    for (size_t i = 0; i < wal->reclaimed_count;) {
+        struct seq_range *range = &wal->reclaimed[i];
+        if (range->group != group || range->first > last + 1 || range->last + 1 < first) {
+            i++;
+            continue;
+        }
+        /* Touches: the wider one takes its place. */
+        first = range->first < first ? range->first : first;
+        last = range->last > last ? range->last : last;
+        *range = wal->reclaimed[--wal->reclaimed_count];
+        i = 0;
+    }
+    if (!GROW(wal->reclaimed, wal->reclaimed_capacity, wal->reclaimed_count))
+        return false;
+    wal->reclaimed[wal->reclaimed_count++] =
+        (struct seq_range){.group = group, .first = first, .last = last};
+    return true;
 }
 
 bool void_add(struct wal *wal, const struct void_range *range)
@@ -492,11 +545,6 @@ uint64_t floor_get(const struct wal *wal, uint32_t table_id, uint32_t group)
 
 bool floor_raise(struct wal *wal, uint32_t table_id, uint32_t group, uint64_t seq)
 {
-    if (table_id == 0) {
-        if (wal->groups[group].reclaimed_seq < seq)
-            wal->groups[group].reclaimed_seq = seq;
-        return true;
-    }
     size_t at = floor_place(wal, table_id, group);
     if (at < wal->floor_count && wal->floors[at].table_id == table_id &&
         wal->floors[at].group == group) {

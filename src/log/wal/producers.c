@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Idempotent producers (L28-L30). A producer's numbers are dense from 1; `last` is the highest that is
- * durable, and it moves only when an entry that carries the number has been synced, so that number
- * and rows become durable together. `claim` is the one being written. Receipts of the last eight
- * numbers are kept; if memory for a receipt runs out the number still counts and a repeat is answered
- * as long ago. Guarded by the engine's lock.
+ * Idempotent producers (L28-L30). A producer's numbers are dense from 1; `last` is the highest that
+ * is durable, and it moves only when an entry that carries the number has been synced, so that
+ * number and rows become durable together. `claim` is the one being written. Receipts of the last
+ * eight numbers are kept; if memory for a receipt runs out the number still counts and a repeat is
+ * answered as long ago. Guarded by the engine's lock.
  */
 #include "log/wal/wal_internal.h"
 
@@ -122,9 +122,10 @@ static void add_receipt(struct producer_slot *slot, const struct wal_receipt *re
     slot->receipts[slot->count++] = *receipt;
 }
 
-void producers_apply(struct producers *producers, const struct record *record,
+bool producers_apply(struct producers *producers, const struct record *record,
                      const struct wal_contribution *contributions)
 {
+    bool is_whole = true;
     for (uint32_t i = 0; i < record->contribution_count; i++) {
         const struct wal_contribution *from = &contributions[i];
         if (from->producer_length == 0)
@@ -132,10 +133,11 @@ void producers_apply(struct producers *producers, const struct record *record,
         struct producer *producer = find(producers, from->producer, from->producer_length);
         if (!producer)
             producer = add(producers, from->producer, from->producer_length);
-        if (!producer)
+        if (!producer) {
+            is_whole = false;
             continue;
-        struct producer_slot *slot =
-            &producer->slots[from->producer_sequence % WAL_RECEIPTS_KEPT];
+        }
+        struct producer_slot *slot = &producer->slots[from->producer_sequence % WAL_RECEIPTS_KEPT];
         if (from->producer_sequence > slot->sequence) {
             slot->sequence = from->producer_sequence;
             slot->body_hash = from->body_hash;
@@ -154,6 +156,7 @@ void producers_apply(struct producers *producers, const struct record *record,
         if (producer->claim && producer->claim <= producer->last)
             producer->claim = 0;
     }
+    return is_whole;
 }
 
 static void release(struct producers *producers, const char *id, size_t length, uint64_t sequence)
@@ -184,8 +187,8 @@ void wal_producer_abandon(struct wal *wal, struct span producer, uint64_t sequen
 
 static enum wal_producer_verdict judge(struct producers *producers, struct span id,
                                        uint64_t sequence, struct hash128 body_hash,
-                                       struct wal_receipt receipts[16],
-                                       uint32_t *out_receipt_count, uint64_t *out_expected)
+                                       struct wal_receipt receipts[16], uint32_t *out_receipt_count,
+                                       uint64_t *out_expected)
 {
     struct producer *producer = find(producers, (const char *)id.data, id.length);
     uint64_t last = producer ? producer->last : 0;

@@ -2,15 +2,15 @@
  *
  * Recovery (L20-L23), before anything is served. Segments are taken in order of their numbers:
  *
- *   sealed, committed   header and footer; if the footer does not verify, the whole file is walked and
- *                       what is damaged is named, nothing is cut
- *   active              walked whole: a unit counts whole or not at all
+ *   sealed, committed   header and footer; if the footer does not verify, the whole file is walked
+ * and what is damaged is named, nothing is cut active              walked whole: a unit counts
+ * whole or not at all
  *
  * Decision for a unit that is damaged or missing, F being the highest floor in any surviving unit:
  *
- *   number <= F         CORRUPT: it was synced once. Entries that verify alone are kept, the rest is a
- *                       damaged range; what follows is read on.
- *   number >  F         TORN_TAIL: cut here; later segments are dropped (nothing in them was acknowledged)
+ *   number <= F         CORRUPT: it was synced once. Entries that verify alone are kept, the rest
+ * is a damaged range; what follows is read on. number >  F         TORN_TAIL: cut here; later
+ * segments are dropped (nothing in them was acknowledged)
  *
  * An active segment is never written to again but for its footer: in place if all it holds is at or
  * below F, else what counts is copied to a new file first, because what was read past F came from a
@@ -18,366 +18,7 @@
  */
 #include <stdio.h>
 
-#include "log/wal/wal_internal.h"
-
-enum { LEAST_RECORD = RECORD_HEADER_FIXED };
-
-/* A unit whose header survived. */
-struct unit {
-    uint64_t offset;
-    struct unit_header header;
-    bool is_whole;
-};
-
-struct walk {
-    struct wal *wal;
-    struct segment *segment;
-    uint8_t *data;
-    uint64_t bytes;
-    bool may_cut;  /* an active segment, the last of the log */
-    bool is_salted; /* the salt is known: the header survived */
-    struct unit *units;
-    size_t unit_count, unit_capacity;
-    uint64_t floor;    /* highest proven unit; UINT64_MAX if the file was sealed */
-    uint64_t end;      /* where the units that count end */
-    uint64_t last;     /* number of the last unit that counts */
-    uint64_t accepted; /* highest accepted number */
-    bool is_cut, has_footer;
-    uint64_t lost_bytes; /* of units whose entries cannot even be counted */
-};
-
-/* ---- reading files ---- */
-
-static enum status file_load(struct wal *wal, const char *path, uint8_t **out_data,
-                             uint64_t *out_bytes, struct error *err)
-{
-    struct env_file *file = NULL;
-    struct env_stat stat;
-    uint8_t *data = NULL;
-    size_t got;
-    enum status status;
-    TRY(env_open(wal->env, path, ENV_READ, &file, err));
-    TRY_OR_DONE(status, env_file_stat(file, &stat, err));
-    data = mem_alloc_aligned(WAL_BLOCK, (size_t)stat.bytes + WAL_BLOCK);
-    if (!data) {
-        status = error_set(err, STATUS_NO_MEMORY, "recover %s: out of memory", path);
-        goto done;
-    }
-    TRY_OR_DONE(status, env_read(file, 0, data, (size_t)stat.bytes, &got, err));
-    wal->recovery.bytes_read += got;
-    *out_data = data;
-    *out_bytes = got;
-    data = NULL;
-done:
-    mem_free(data);
-    env_close(file);
-    return status;
-}
-
-/* ---- accepting entries ---- */
-
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, STATUS_NO_MEMORY, "log: no memory to recover");
-}
-
-/* Is a segment missing that may have held the group's next entries? */
-static bool is_segment_missing(const struct wal *wal, const struct group *group)
-{
-    uint64_t above =
-        group->run_count ? group->runs[group->run_count - 1]->segment->identity.id : 0;
-    for (size_t i = 0; i < wal->expected_count; i++)
-        if (wal->expected[i] > above && wal->expected[i] < wal->loading_id)
-            return true;
-    return false;
-}
-
-/* The group goes on at `seq`: what lies between is reclaimed, or lost and named. */
-static enum status group_jump(struct wal *wal, uint32_t group_id, uint64_t seq, uint64_t chain,
-                              const char *where, struct error *err)
-{
-    struct group *group = &wal->groups[group_id];
-    if (seq <= group->synced_seq + 1)
-        return STATUS_OK;
-    uint64_t first = group->synced_seq + 1;
-    bool is_missing = is_segment_missing(wal, group);
-    if (!is_missing && first <= group->reclaimed_seq)
-        first = group->reclaimed_seq + 1;
-    if (first < seq) {
-        char text[160];
-        snprintf(text, sizeof text, "%.110s%s", where, is_missing ? ", a segment is missing" : "");
-        if (!damage_add(wal, group_id, first, seq - 1, text))
-            return no_memory(err);
-    }
-    group->synced_seq = seq - 1;
-    group->synced_chain = chain;
-    return STATUS_OK;
-}
-
-static enum status table_replay(struct wal *wal, const struct record *record, struct span name,
-                                struct error *err)
-{
-    if (record->table_id == 0 || record->table_id > WAL_TABLES_MAX ||
-        name.length > WAL_TABLE_NAME_MAX)
-        return error_set(err, STATUS_CORRUPT, "log: TABLE entry");
-    return table_put(wal, record->table_id, name) ? STATUS_OK : no_memory(err);
-}
-
-/* State that the loaded checkpoint does not hold yet. */
-static enum status state_replay(struct wal *wal, const struct record *record, struct span header,
-                                struct span payload, struct error *err)
-{
-    if (record->seq <= wal->groups[record->group].state_seq)
-        return STATUS_OK;
-    if (record->type == WAL_TABLE)
-        TRY(table_replay(wal, record, payload, err));
-    if (record->contribution_count == 0)
-        return STATUS_OK;
-    struct wal_contribution *contributions =
-        mem_alloc_zero(record->contribution_count, sizeof *contributions);
-    if (!contributions)
-        return no_memory(err);
-    enum status status = record_contributions(header, record, contributions, err);
-    if (status == STATUS_OK)
-        producers_apply(&wal->producers, record, contributions);
-    mem_free(contributions);
-    return status;
-}
-
-static enum status schema_replay(struct wal *wal, struct segment *segment,
-                                 const struct record *record, struct span payload,
-                                 struct error *err)
-{
-    if (record->schema_fingerprint == 0)
-        return STATUS_OK;
-    if (!schema_put(wal, record->schema_fingerprint, payload) ||
-        !grow((void **)&segment->schemas, &segment->schema_capacity, segment->schema_count,
-              sizeof *segment->schemas))
-        return no_memory(err);
-    segment->schemas[segment->schema_count++] = record->schema_fingerprint;
-    return STATUS_OK;
-}
-
-static enum status void_replay(struct wal *wal, const struct void_range *range, struct error *err)
-{
-    if (!void_add(wal, range))
-        return no_memory(err);
-    damage_clear(wal, range->group, range->first, range->last);
-    return STATUS_OK;
-}
-
-/* One entry of a walked unit, checked; `unit_offset` and `row` say where it lies. */
-static enum status accept(struct walk *walk, const struct unit *unit, const struct unit_row *row,
-                          const struct record *record, struct error *err)
-{
-    struct wal *wal = walk->wal;
-    const uint8_t *at = walk->data + unit->offset + row->offset;
-    struct span header = span_of(at, row->header_bytes);
-    struct span payload =
-        span_of(at + align_up(row->header_bytes, WAL_ALIGN), row->payload_bytes);
-    if (record->type == RECORD_SCHEMA)
-        return schema_replay(wal, walk->segment, record, payload, err);
-    if (record->type >= RECORD_SCHEMA)
-        return STATUS_OK; /* replication's, or the footer: nothing to replay */
-    if (record->group >= wal->group_count)
-        return error_set(err, STATUS_CORRUPT, "log: entry of group %u of %u", record->group,
-                         wal->group_count);
-    struct group *group = &wal->groups[record->group];
-    bool is_alone = record->flags & RECORD_REPAIR;
-    char where[120];
-    snprintf(where, sizeof where, "segment %llu before offset %llu",
-             (unsigned long long)walk->segment->identity.id,
-             (unsigned long long)(unit->offset + row->offset));
-    if (!is_alone && record->seq <= group->synced_seq)
-        return error_set(err, STATUS_CORRUPT, "log: group %u seq %llu comes twice (%s)",
-                         record->group, (unsigned long long)record->seq, where);
-    if (!is_alone) {
-        TRY(group_jump(wal, record->group, record->seq, record->chain_before, where, err));
-        if (record->chain_before != group->synced_chain) {
-            snprintf(where, sizeof where, "segment %llu: chain does not follow",
-                     (unsigned long long)walk->segment->identity.id);
-            if (!damage_add(wal, record->group, record->seq, record->seq, where))
-                return no_memory(err);
-        }
-    }
-    bool is_data = record->type == WAL_DATA && record->table_id <= WAL_TABLES_MAX;
-    if (is_data && record->table_id > wal->table_count &&
-        !table_put(wal, record->table_id, (struct span){0}))
-        return no_memory(err); /* its TABLE entry is lost: the number stays taken */
-    if (!index_prepare(wal, walk->segment, record))
-        return no_memory(err);
-    index_add(wal, walk->segment, record, unit->offset + row->offset, unit->header.wall_ns);
-    wal->recovery.entries++;
-    if (record->term > wal->term)
-        wal->term = record->term;
-    if (is_alone)
-        return void_replay(wal, &walk->segment->voids[walk->segment->void_count - 1], err);
-    group->synced_seq = record->seq;
-    group->synced_chain = record->chain;
-    group->term = record->term;
-    return state_replay(wal, record, header, payload, err);
-}
-
-/* ---- walking a file ---- */
-
-static bool record_holds(const struct walk *walk, const struct unit *unit, uint32_t index,
-                         struct unit_row *out_row, struct record *out_record)
-{
-    struct error ignored;
-    const uint8_t *at = walk->data + unit->offset;
-    unit_row_decode(at, index, out_row);
-    const uint8_t *header = at + out_row->offset;
-    const uint8_t *payload = header + align_up(out_row->header_bytes, WAL_ALIGN);
-    return record_decode(span_of(header, out_row->header_bytes),
-                         segment_seed(&walk->segment->identity), out_record,
-                         &ignored) == STATUS_OK &&
-           out_record->header_bytes == out_row->header_bytes &&
-           out_record->payload_bytes == out_row->payload_bytes &&
-           crc32c(0, payload, out_row->payload_bytes) == out_record->payload_crc;
-}
-
-/* Is there a unit of this segment, numbered at least `least`? */
-static bool unit_at(struct walk *walk, uint64_t offset, uint64_t least, struct unit *out_unit)
-{
-    struct unit unit = {.offset = offset};
-    struct span bytes = span_of(walk->data + offset, (size_t)(walk->bytes - offset));
-    if (unit_header_decode(bytes, &walk->segment->identity, walk->is_salted, &unit.header) !=
-            STATUS_OK ||
-        unit.header.number < least || unit.header.unit_bytes > bytes.length ||
-        !unit_rows_are_sound(bytes.data, &unit.header))
-        return false;
-    if (!walk->is_salted) {
-        /* The segment header is gone; the first unit that verifies by its own salt brings it back. */
-        walk->segment->identity.salt = unit.header.salt;
-        walk->is_salted = true;
-    }
-    unit.is_whole = true;
-    for (uint32_t i = 0; i < unit.header.record_count && unit.is_whole; i++) {
-        struct unit_row row;
-        struct record record;
-        unit.is_whole = record_holds(walk, &unit, i, &row, &record);
-    }
-    *out_unit = unit;
-    return true;
-}
-
-static enum status units_find(struct walk *walk, uint64_t start, struct error *err)
-{
-    uint64_t offset = start, least = 1;
-    while (offset + UNIT_HEADER_FIXED <= walk->bytes) {
-        struct unit unit;
-        if (!unit_at(walk, offset, least, &unit)) {
-            offset += WAL_BLOCK; /* L7: the next one begins on some block */
-            continue;
-        }
-        if (!grow((void **)&walk->units, &walk->unit_capacity, walk->unit_count,
-                  sizeof *walk->units))
-            return no_memory(err);
-        walk->units[walk->unit_count++] = unit;
-        if (walk->floor < unit.header.floor)
-            walk->floor = unit.header.floor;
-        least = unit.header.number + 1;
-        offset += unit.header.unit_bytes;
-        if (unit.header.kind == UNIT_FOOTER)
-            break;
-    }
-    return STATUS_OK;
-}
-
-static enum status unit_take(struct walk *walk, const struct unit *unit, struct error *err)
-{
-    for (uint32_t i = 0; i < unit->header.record_count; i++) {
-        struct unit_row row;
-        struct record record;
-        if (!record_holds(walk, unit, i, &row, &record)) {
-            walk->lost_bytes += record_bytes(row.header_bytes, row.payload_bytes);
-            continue;
-        }
-        TRY(accept(walk, unit, &row, &record, err));
-    }
-    walk->end = unit->offset + unit->header.unit_bytes;
-    walk->last = walk->accepted = unit->header.number;
-    return STATUS_OK;
-}
-
-/* Something of this segment begins here that is not a whole unit: the writer was interrupted. */
-static bool has_remains(const struct walk *walk, uint64_t offset)
-{
-    static const uint8_t magic[4] = {'S', 'L', 'U', 'N'};
-    return offset + WAL_BLOCK <= walk->bytes && memcmp(walk->data + offset, magic, 4) == 0 &&
-           get_le64(walk->data + offset + 48) == walk->segment->identity.salt;
-}
-
-/* The decision table at the head of this file. */
-static enum status units_decide(struct walk *walk, uint64_t start, struct error *err)
-{
-    uint64_t expected = 1;
-    walk->end = start;
-    for (size_t i = 0; i < walk->unit_count; i++) {
-        const struct unit *unit = &walk->units[i];
-        bool is_gap = unit->header.number != expected;
-        if (walk->may_cut && is_gap && unit->header.number - 1 > walk->floor) {
-            walk->is_cut = true;
-            return STATUS_OK;
-        }
-        if (is_gap)
-            walk->lost_bytes += unit->offset - walk->end;
-        if (walk->may_cut && !unit->is_whole && unit->header.number > walk->floor) {
-            walk->is_cut = true;
-            return STATUS_OK;
-        }
-        if (unit->header.kind == UNIT_FOOTER) {
-            walk->has_footer = unit->is_whole;
-            walk->last = unit->header.number - 1;
-            return STATUS_OK;
-        }
-        TRY(unit_take(walk, unit, err));
-        expected = unit->header.number + 1;
-    }
-    walk->is_cut = walk->may_cut && has_remains(walk, walk->end);
-    return STATUS_OK;
-}
-
-static enum status walk_file(struct walk *walk, const char *path, uint64_t start,
-                             struct error *err)
-{
-    TRY(file_load(walk->wal, path, &walk->data, &walk->bytes, err));
-    TRY(units_find(walk, start, err));
-    if (!walk->may_cut)
-        walk->floor = UINT64_MAX;
-    if (walk->wal->options.is_read_only && walk->may_cut) {
-        /* Another process may be writing: only what is proven is shown (L23). */
-        while (walk->unit_count > 0 &&
-               walk->units[walk->unit_count - 1].header.number > walk->floor)
-            walk->unit_count--;
-    }
-    return units_decide(walk, start, err);
-}
-
-static void walk_deinit(struct walk *walk)
-{
-    mem_free(walk->data);
-    mem_free(walk->units);
-}
-
-/* Entries were lost at the end of the file and nothing behind them says how many: no number that was
- * ever synced may be given out again (L3), so as many are passed over as can have been there. */
-static enum status tail_bound(struct walk *walk, struct error *err)
-{
-    struct wal *wal = walk->wal;
-    if (walk->lost_bytes == 0)
-        return STATUS_OK;
-    uint64_t most = walk->lost_bytes / LEAST_RECORD + 1;
-    char where[80];
-    snprintf(where, sizeof where, "segment %llu: damaged units",
-             (unsigned long long)walk->segment->identity.id);
-    for (uint32_t g = 0; g < wal->group_count; g++) {
-        uint64_t chain;
-        env_random(wal->env, &chain, sizeof chain);
-        TRY(group_jump(wal, g, wal->groups[g].synced_seq + most + 1, chain, where, err));
-    }
-    return STATUS_OK;
-}
+#include "log/wal/recover_internal.h"
 
 /* ---- headers and footers ---- */
 
@@ -394,7 +35,7 @@ static enum status header_load(struct wal *wal, struct segment *segment, const c
         buf_clear(&bytes);
         uint8_t *place = buf_extend(&bytes, wanted);
         if (!place) {
-            status = no_memory(err);
+            status = recover_no_memory(err);
             goto done;
         }
         TRY_OR_DONE(status, env_read(file, 0, place, wanted, &got, err));
@@ -414,7 +55,7 @@ static enum status header_load(struct wal *wal, struct segment *segment, const c
     segment->created_wall_ns = header.created_wall_ns;
     segment->rows = mem_alloc_zero(header.row_count, sizeof *segment->rows);
     if (!segment->rows) {
-        status = no_memory(err);
+        status = recover_no_memory(err);
         goto done;
     }
     for (uint32_t i = 0; i < header.row_count; i++)
@@ -431,14 +72,12 @@ done:
 static enum status rows_replay(struct wal *wal, const struct segment *segment, struct error *err)
 {
     char where[80];
-    snprintf(where, sizeof where, "before segment %llu",
-             (unsigned long long)segment->identity.id);
+    snprintf(where, sizeof where, "before segment %llu", (unsigned long long)segment->identity.id);
     for (uint32_t i = 0; i < segment->row_count; i++) {
         const struct group_row *row = &segment->rows[i];
         if (row->group >= wal->group_count)
-            return error_set(err, STATUS_CORRUPT, "log: segment header names group %u",
-                             row->group);
-        TRY(group_jump(wal, row->group, row->last_seq + 1, row->chain, where, err));
+            return error_set(err, STATUS_CORRUPT, "log: segment header names group %u", row->group);
+        TRY(recover_group_jump(wal, row->group, row->last_seq + 1, row->chain, where, err));
         if (row->term > wal->groups[row->group].term)
             wal->groups[row->group].term = row->term;
     }
@@ -464,19 +103,19 @@ static enum status footer_state_replay(struct wal *wal, struct segment *segment,
                 continue;
             if (!file)
                 TRY_OR_DONE(status, env_open(wal->env, path, ENV_READ, &file, err));
-            status = entry_read(segment, entry, file, entry->type == WAL_TABLE, &bytes, &record,
-                                err);
+            status =
+                entry_read(segment, entry, file, entry->type == WAL_TABLE, &bytes, &record, err);
             if (status == STATUS_CORRUPT) {
                 char where[160];
                 snprintf(where, sizeof where, "segment %llu: %.100s",
                          (unsigned long long)segment->identity.id, err->message);
                 status = damage_add(wal, run->group, run->first_seq + i, run->first_seq + i, where)
                              ? STATUS_OK
-                             : no_memory(err);
+                             : recover_no_memory(err);
                 continue;
             }
             if (status == STATUS_OK)
-                status = state_replay(
+                status = recover_state_replay(
                     wal, &record, span_of(bytes.data, record.header_bytes),
                     span_of(bytes.data + align_up(record.header_bytes, WAL_ALIGN),
                             entry->type == WAL_TABLE ? entry->payload_bytes : 0),
@@ -512,7 +151,7 @@ static enum status footer_read(struct wal *wal, struct segment *segment, const c
     }
     uint8_t *place = buf_extend(&unit, (size_t)bytes);
     if (!place) {
-        status = no_memory(err);
+        status = recover_no_memory(err);
         goto done;
     }
     TRY_OR_DONE(status, env_read(file, offset, place, (size_t)bytes, &got, err));
@@ -529,12 +168,11 @@ done:
 static enum status footer_replay(struct wal *wal, struct segment *segment, struct error *err)
 {
     char where[80];
-    snprintf(where, sizeof where, "before segment %llu",
-             (unsigned long long)segment->identity.id);
+    snprintf(where, sizeof where, "before segment %llu", (unsigned long long)segment->identity.id);
     for (uint32_t i = 0; i < segment->end_count; i++) {
         const struct group_row *end = &segment->ends[i];
-        struct run *run = end->group < wal->group_count ? segment_run_find(segment, end->group)
-                                                        : NULL;
+        struct run *run =
+            end->group < wal->group_count ? segment_run_find(segment, end->group) : NULL;
         if (!run)
             return error_set(err, STATUS_CORRUPT, "log: footer of segment %llu",
                              (unsigned long long)segment->identity.id);
@@ -544,17 +182,17 @@ static enum status footer_replay(struct wal *wal, struct segment *segment, struc
         if (run->first_seq <= group->synced_seq)
             return error_set(err, STATUS_CORRUPT, "log: group %u seq %llu comes twice (%s)",
                              end->group, (unsigned long long)run->first_seq, where);
-        TRY(group_jump(wal, end->group, run->first_seq, 0, where, err));
+        TRY(recover_group_jump(wal, end->group, run->first_seq, 0, where, err));
         if (!group_run_attach(group, run))
-            return no_memory(err);
+            return recover_no_memory(err);
         wal->recovery.entries += run->count;
         for (uint32_t k = 0; k < run->count; k++)
             if (run->entries[k].type == 0 &&
                 !damage_add(wal, end->group, run->first_seq + k, run->first_seq + k, where))
-                return no_memory(err);
+                return recover_no_memory(err);
         /* Lost entries behind the last that survived are a range too. */
         group->synced_seq = run->first_seq + run->count - 1;
-        TRY(group_jump(wal, end->group, end->last_seq + 1, end->chain, where, err));
+        TRY(recover_group_jump(wal, end->group, end->last_seq + 1, end->chain, where, err));
         group->synced_chain = end->chain;
         group->term = end->term;
         if (end->term > wal->term)
@@ -564,9 +202,9 @@ static enum status footer_replay(struct wal *wal, struct segment *segment, struc
         if (segment->tables[i].table_id > wal->table_count &&
             segment->tables[i].table_id <= WAL_TABLES_MAX &&
             !table_put(wal, segment->tables[i].table_id, (struct span){0}))
-            return no_memory(err);
+            return recover_no_memory(err);
     for (size_t i = 0; i < segment->void_count; i++)
-        TRY(void_replay(wal, &segment->voids[i], err));
+        TRY(recover_void_replay(wal, &segment->voids[i], err));
     return STATUS_OK;
 }
 
@@ -609,8 +247,8 @@ static enum status seal_copy(struct wal *wal, const struct walk *walk, const str
     return files_remove(wal->env, from, err);
 }
 
-static enum status seal_in_place(struct wal *wal, const struct walk *walk,
-                                 const struct buf *footer, struct error *err)
+static enum status seal_in_place(struct wal *wal, const struct walk *walk, const struct buf *footer,
+                                 struct error *err)
 {
     char from[PATH_BYTES_MAX], to[PATH_BYTES_MAX], dir[PATH_BYTES_MAX];
     struct env_file *file = NULL;
@@ -645,8 +283,8 @@ static enum status seal_recovered(struct walk *walk, struct error *err)
     footer_encode(wal, segment, walk->end, walk->last + 1, segment->sealed_wall_ns, &footer);
     TRY_OR_DONE(status, buf_status(&footer, "log: footer", err));
     bool is_proven = !walk->is_cut && walk->accepted <= walk->floor;
-    status = is_proven ? seal_in_place(wal, walk, &footer, err)
-                       : seal_copy(wal, walk, &footer, err);
+    status =
+        is_proven ? seal_in_place(wal, walk, &footer, err) : seal_copy(wal, walk, &footer, err);
     if (status != STATUS_OK)
         goto done;
     wal_segment_path(wal, segment->identity.id, SEGMENT_SEALED, path);
@@ -679,7 +317,7 @@ static enum status name_remove(struct wal *wal, const struct named *named, struc
 static enum status keep(struct wal *wal, struct segment *segment, struct error *err)
 {
     if (!index_segment_add(wal, segment))
-        return no_memory(err);
+        return recover_no_memory(err);
     wal->recovery.segments++;
     return STATUS_OK;
 }
@@ -701,10 +339,11 @@ static enum status load_sealed(struct wal *wal, struct segment *segment, const c
     snprintf(segment->problem, sizeof segment->problem, "%.110s", err->message);
     segment->data_end = segment->file_bytes;
     status = walk_file(&walk, path, has_header ? header_bytes : WAL_BLOCK, err);
-    /* The header of the next segment says where the groups stood; without one only the size does. */
-    if (status == STATUS_OK && is_last) {
+    /* The header of the next segment says where the groups stood; without one only the size does.
+     */
+    if (status == STATUS_OK && is_last && !walk.has_footer) {
         walk.lost_bytes += walk.bytes > walk.end ? walk.bytes - walk.end : 0;
-        status = tail_bound(&walk, err);
+        status = walk_tail_bound(&walk, err);
     }
     walk_deinit(&walk);
     return status;
@@ -716,8 +355,7 @@ static enum status load_active(struct wal *wal, struct segment *segment, const c
 {
     struct walk walk = {
         .wal = wal, .segment = segment, .may_cut = is_last, .is_salted = has_header};
-    enum status status =
-        walk_file(&walk, path, has_header ? header_bytes : WAL_BLOCK, err);
+    enum status status = walk_file(&walk, path, has_header ? header_bytes : WAL_BLOCK, err);
     bool is_unused = status == STATUS_OK && !has_header && walk.unit_count == 0;
     if (is_unused) {
         /* Named, but its header was never synced: nothing was ever written to it. */
@@ -726,7 +364,7 @@ static enum status load_active(struct wal *wal, struct segment *segment, const c
         return STATUS_OK;
     }
     if (status == STATUS_OK && walk.may_cut && !walk.has_footer)
-        status = tail_bound(&walk, err);
+        status = walk_tail_bound(&walk, err);
     if (status == STATUS_OK && !wal->options.is_read_only)
         status = seal_recovered(&walk, err);
     *out_is_cut = walk.is_cut;
@@ -742,7 +380,7 @@ static enum status segment_load(struct wal *wal, const struct named *named, bool
     uint64_t header_bytes = 0;
     struct segment *segment = segment_create(named->id);
     if (!segment)
-        return no_memory(err);
+        return recover_no_memory(err);
     segment->identity.log_id = wal_log_id_of_segment(wal, named->id);
     segment->place = named->place;
     wal_segment_path(wal, named->id, named->place, path);
@@ -757,8 +395,8 @@ static enum status segment_load(struct wal *wal, const struct named *named, bool
         goto done;
     if (!has_header)
         snprintf(segment->problem, sizeof segment->problem, "%.110s", err->message);
-    if (has_header && !log_id_equal(segment->identity.log_id,
-                                    wal_log_id_of_segment(wal, named->id))) {
+    if (has_header &&
+        !log_id_equal(segment->identity.log_id, wal_log_id_of_segment(wal, named->id))) {
         status = error_set(err, STATUS_CORRUPT, "log: segment %llu belongs to another log",
                            (unsigned long long)named->id);
         goto done;
@@ -821,7 +459,7 @@ static enum status names_add(struct wal *wal, struct names *names, struct named 
         return STATUS_OK;
     }
     if (!grow((void **)&names->items, &names->capacity, names->count, sizeof *names->items))
-        return no_memory(err);
+        return recover_no_memory(err);
     size_t at = names->count++;
     for (; at > 0 && names->items[at - 1].id > named.id; at--)
         names->items[at] = names->items[at - 1];
@@ -846,7 +484,7 @@ static enum status spare_found(struct wal *wal, const char *dir, const char *nam
     spare.allocated_bytes = stat.allocated_bytes;
     if (spare.number >= wal->spare_next)
         wal->spare_next = spare.number + 1;
-    return spare_add(wal, &spare) ? STATUS_OK : no_memory(err);
+    return spare_add(wal, &spare) ? STATUS_OK : recover_no_memory(err);
 }
 
 static enum status folder_list(struct wal *wal, enum segment_place place, struct names *names,
@@ -887,17 +525,14 @@ static enum status spares_list(struct wal *wal, struct error *err)
 }
 
 /* Segments that the checkpoint counts as present and that are not: their entries show as holes. */
-static void missing_note(struct wal *wal, const struct names *names)
+static void missing_count(struct wal *wal, const struct names *names)
 {
-    size_t kept = 0;
     for (size_t i = 0; i < wal->expected_count; i++) {
         bool is_there = false;
         for (size_t k = 0; k < names->count && !is_there; k++)
             is_there = names->items[k].id == wal->expected[i];
-        if (!is_there)
-            wal->expected[kept++] = wal->expected[i];
+        wal->recovery.segments_missing += !is_there;
     }
-    wal->expected_count = kept;
 }
 
 static enum status segments_load(struct wal *wal, const struct names *names, struct error *err)
@@ -916,7 +551,6 @@ static enum status segments_load(struct wal *wal, const struct names *names, str
         bool has_sealed_after = false;
         for (size_t k = i + 1; k < names->count; k++)
             has_sealed_after |= names->items[k].place != SEGMENT_ACTIVE;
-        wal->loading_id = named->id;
         TRY(segment_load(wal, named, !has_sealed_after, i + 1 == names->count, &is_cut, err));
     }
     return STATUS_OK;
@@ -925,24 +559,25 @@ static enum status segments_load(struct wal *wal, const struct names *names, str
 /* The checkpoint may know of more than the files that are left. */
 static enum status state_catch_up(struct wal *wal, struct error *err)
 {
-    wal->loading_id = UINT64_MAX;
     for (uint32_t g = 0; g < wal->group_count; g++) {
         struct group *group = &wal->groups[g];
-        TRY(group_jump(wal, g, group->state_seq + 1, group->state_chain,
-                       "known to the checkpoint alone", err));
+        TRY(recover_group_jump(wal, g, group->state_seq + 1, group->state_chain,
+                               "known to the checkpoint alone", err));
         group->seq = group->synced_seq;
         group->chain = group->synced_chain;
     }
     return STATUS_OK;
 }
 
-static void voids_settle(struct wal *wal)
+static enum status voids_settle(struct wal *wal, struct error *err)
 {
     for (size_t i = 0; i < wal->void_count; i++) {
-        damage_clear(wal, wal->voids[i].group, wal->voids[i].first, wal->voids[i].last);
+        if (!damage_clear(wal, wal->voids[i].group, wal->voids[i].first, wal->voids[i].last))
+            return recover_no_memory(err);
         wal->recovery.entries_voided += wal->voids[i].last - wal->voids[i].first + 1;
     }
     wal->recovery.damaged_ranges = wal->damage_count;
+    return STATUS_OK;
 }
 
 enum status wal_recover(struct wal *wal, struct error *err)
@@ -953,10 +588,10 @@ enum status wal_recover(struct wal *wal, struct error *err)
     TRY_OR_DONE(status, folder_list(wal, SEGMENT_ACTIVE, &names, err));
     TRY_OR_DONE(status, folder_list(wal, SEGMENT_SEALED, &names, err));
     TRY_OR_DONE(status, folder_list(wal, SEGMENT_COMMITTED, &names, err));
-    missing_note(wal, &names);
+    missing_count(wal, &names);
     TRY_OR_DONE(status, segments_load(wal, &names, err));
     TRY_OR_DONE(status, state_catch_up(wal, err));
-    voids_settle(wal);
+    TRY_OR_DONE(status, voids_settle(wal, err));
     if (wal->segment_count > 0)
         wal->writer.previous_id = wal->segments[wal->segment_count - 1]->identity.id;
 done:

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Retention: which sealed segments are done with (every DATA entry at or below its table's `through`),
- * when they are swept, what is recycled, and how many spares stand ready. All but admission runs on
- * the keeper's thread under the state long lock.
+ * Retention: which sealed segments are done with (every DATA entry at or below its table's
+ * `through`), when they are swept, what is recycled, and how many spares stand ready. All but
+ * admission runs on the keeper's thread under the state long lock.
  *
  * A segment leaves in this order: acknowledged -> committed/ (rename, directory syncs) -> both kept
- * checkpoints cover it -> no reader needs it -> floors raised in memory, so that no reader enters ->
- * floors synced (L32) -> out of the index -> recycled (link count 1, L17) or unlinked.
+ * checkpoints cover it -> no reader needs it -> floors raised in memory, so that no reader enters
+ * -> floors synced (L32) -> out of the index -> recycled (link count 1, L17) or unlinked.
  */
 #include <stdio.h>
 
@@ -114,8 +114,7 @@ static struct segment *next_acked(struct wal *wal)
     struct segment *found = NULL;
     env_lock(wal->lock);
     for (size_t i = 0; i < wal->segment_count && !found; i++)
-        if (wal->segments[i]->place == SEGMENT_SEALED &&
-            segment_is_acked(wal, wal->segments[i]))
+        if (wal->segments[i]->place == SEGMENT_SEALED && segment_is_acked(wal, wal->segments[i]))
             found = wal->segments[i];
     env_unlock(wal->lock);
     return found;
@@ -156,8 +155,7 @@ static struct segment *next_swept(struct wal *wal)
     bool is_pressed = is_under_pressure(wal);
     for (size_t i = 0; i < wal->segment_count; i++) {
         struct segment *segment = wal->segments[i];
-        if (segment->place != SEGMENT_COMMITTED || segment->pins > 0 ||
-            scans_need(wal, segment))
+        if (segment->place != SEGMENT_COMMITTED || segment->pins > 0 || scans_need(wal, segment))
             continue;
         int64_t age_ns = now - segment->sealed_wall_ns;
         if (is_over || is_pressed || age_ns / 1000000 >= (int64_t)wal->options.keep_committed_ms)
@@ -166,18 +164,21 @@ static struct segment *next_swept(struct wal *wal)
     return NULL;
 }
 
-static void floors_raise(struct wal *wal, const struct segment *segment)
+/* In memory first, so that nothing can fail once it is synced. Lock held; false: out of memory. */
+static bool floors_raise(struct wal *wal, const struct segment *segment)
 {
     for (size_t i = 0; i < segment->run_count; i++) {
         const struct run *run = segment->runs[i];
-        if (run->count)
-            CHECK(floor_raise(wal, 0, run->group, run->first_seq + run->count - 1));
+        if (run->count &&
+            !reclaimed_add(wal, run->group, run->first_seq, run->first_seq + run->count - 1))
+            return false;
     }
     for (size_t i = 0; i < segment->table_count; i++) {
         const struct segment_table *table = &segment->tables[i];
         if (!floor_raise(wal, table->table_id, table->group, table->last_seq))
-            continue; /* out of memory: the scan finds the hole in the index instead */
+            return false;
     }
+    return true;
 }
 
 void spare_path(const struct wal *wal, const struct spare *spare, char out[PATH_BYTES_MAX])
@@ -243,8 +244,7 @@ static enum status sweep_one(struct wal *wal, struct segment *segment, struct er
     bool is_wanted = wal->spare_count < spares_wanted(wal);
     index_segment_drop(wal, segment);
     env_unlock(wal->lock);
-    if (is_wanted && stat.link_count == 1 &&
-        stat.bytes / 3 >= wal->options.segment_bytes / 4)
+    if (is_wanted && stat.link_count == 1 && stat.bytes / 3 >= wal->options.segment_bytes / 4)
         return recycle(wal, path, &stat, err);
     return files_remove(wal->env, path, err);
 }
@@ -262,9 +262,11 @@ static enum status sweep(struct wal *wal, struct error *err)
             TRY(state_checkpoint(wal, err));
         env_lock(wal->lock);
         bool is_free = segment->pins == 0 && !scans_need(wal, segment);
-        if (is_free)
-            floors_raise(wal, segment); /* the decision: no reader enters from here on */
+        /* The decision: no reader enters from here on. */
+        bool is_raised = is_free && floors_raise(wal, segment);
         env_unlock(wal->lock);
+        if (is_free && !is_raised)
+            return error_set(err, STATUS_NO_MEMORY, "log: no memory to reclaim");
         if (is_free)
             TRY(sweep_one(wal, segment, err));
     }
@@ -290,19 +292,23 @@ bool spare_sacrifice(struct wal *wal)
     return env_remove(wal->env, path, &ignored) == STATUS_OK;
 }
 
-static enum status spare_build(struct wal *wal, struct error *err)
+/* The control spares are only reserved; the one for data is written once by us, here, so that no
+ * sync of a unit has to journal its blocks. */
+static enum status spare_build(struct wal *wal, bool is_for_data, struct error *err)
 {
     char path[PATH_BYTES_MAX], dir[PATH_BYTES_MAX];
     struct env_file *file = NULL;
     struct env_stat stat;
     enum status status;
     env_lock(wal->lock);
-    struct spare spare = {.number = wal->spare_next++};
+    struct spare spare = {.number = wal->spare_next++, .is_written = is_for_data};
     env_unlock(wal->lock);
     spare_path(wal, &spare, path);
     wal_path(wal, dir, "spare", NULL, 0);
     TRY(env_open(wal->env, path, ENV_READ | ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &file, err));
     status = env_allocate(file, wal->options.segment_bytes, err);
+    if (status == STATUS_OK && is_for_data)
+        status = file_zero_fill(file, wal->options.segment_bytes, err);
     if (status == STATUS_OK)
         status = env_file_stat(file, &stat, err);
     env_close(file);
@@ -329,13 +335,13 @@ static enum status spares_fill(struct wal *wal, struct error *err)
     for (;;) {
         env_lock(wal->lock);
         bool is_short = wal->spare_count < spares_wanted(wal);
-        bool has_room = !wal->volume_is_full &&
-                        wal->allocated_bytes + wal->options.segment_bytes <=
-                            wal->options.budget_bytes;
+        bool is_for_data = wal->spare_count >= WAL_CONTROL_SPARES;
+        bool has_room = !wal->volume_is_full && wal->allocated_bytes + wal->options.segment_bytes <=
+                                                    wal->options.budget_bytes;
         env_unlock(wal->lock);
         if (!is_short || !has_room)
             return STATUS_OK;
-        TRY(spare_build(wal, err));
+        TRY(spare_build(wal, is_for_data, err));
     }
 }
 
@@ -347,8 +353,8 @@ static void volume_look(struct wal *wal)
     struct error ignored;
     if (env_volume_stat(wal->env, wal->dir, &volume, &ignored) != STATUS_OK)
         return;
-    bool is_full = volume.bytes_free <
-                   volume.bytes_total / 100 * wal->options.volume_free_percent_min;
+    bool is_full =
+        volume.bytes_free < volume.bytes_total / 100 * wal->options.volume_free_percent_min;
     env_lock(wal->lock);
     wal->volume_is_full = is_full;
     env_unlock(wal->lock);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One segment after another: the floor unit of an idle writer, sealing, and opening the next. All of it
- * under the lead. Order (L16): footer, end of file, sync, rename to sealed/, directory syncs; only then
- * is the next file named and its header synced, and only then is anything written into it. A failed
- * sync anywhere here ends the process (L24).
+ * One segment after another: the floor unit of an idle writer, sealing, and opening the next. All
+ * of it under the lead. Order (L16): footer, end of file, sync, rename to sealed/, directory syncs;
+ * only then is the next file named and its header synced, and only then is anything written into
+ * it. A failed sync anywhere here ends the process (L24).
  */
 #include "log/wal/wal_internal.h"
 
@@ -48,8 +48,7 @@ enum status writer_floor(struct wal *wal, struct error *err)
 }
 
 /* Remembers which groups this segment changed, for the header of the next (L15). */
-static enum status rows_remember(struct wal *wal, const struct segment *segment,
-                                 struct error *err)
+static enum status rows_remember(struct wal *wal, const struct segment *segment, struct error *err)
 {
     struct writer *writer = &wal->writer;
     struct group_row *rows = mem_alloc_zero(segment->run_count, sizeof *rows);
@@ -61,10 +60,10 @@ static enum status rows_remember(struct wal *wal, const struct segment *segment,
         if (run->count == 0)
             continue;
         rows[used++] = (struct group_row){.group = run->group,
-                                     .first_seq = run->first_seq,
-                                     .last_seq = wal->groups[run->group].synced_seq,
-                                     .chain = wal->groups[run->group].synced_chain,
-                                     .term = wal->groups[run->group].term};
+                                          .first_seq = run->first_seq,
+                                          .last_seq = wal->groups[run->group].synced_seq,
+                                          .chain = wal->groups[run->group].synced_chain,
+                                          .term = wal->groups[run->group].term};
     }
     mem_free(writer->next_rows);
     writer->next_rows = rows;
@@ -107,8 +106,7 @@ enum status writer_seal(struct wal *wal, struct error *err)
     struct segment *segment = writer->segment;
     if (!segment)
         return STATUS_OK;
-    char from[PATH_BYTES_MAX], to[PATH_BYTES_MAX], from_dir[PATH_BYTES_MAX],
-        to_dir[PATH_BYTES_MAX];
+    char from[PATH_BYTES_MAX], to[PATH_BYTES_MAX], from_dir[PATH_BYTES_MAX], to_dir[PATH_BYTES_MAX];
     wal_segment_path(wal, segment->identity.id, SEGMENT_ACTIVE, from);
     wal_segment_path(wal, segment->identity.id, SEGMENT_SEALED, to);
     path_parent(from_dir, from);
@@ -156,20 +154,24 @@ static bool spare_take(struct wal *wal, bool is_control, struct spare *out_spare
     return true;
 }
 
-static enum status zero_fill(struct env_file *file, uint64_t bytes, struct error *err)
+enum status file_zero_fill(struct env_file *file, uint64_t bytes, struct error *err)
 {
-    enum { CHUNK = 1 << 20 };
+    enum { CHUNK = 1 << 20, CHUNKS_BETWEEN_SYNCS = 4 };
     static const uint8_t zeros[CHUNK] __attribute__((aligned(WAL_BLOCK)));
+    uint64_t chunks = 0;
     for (uint64_t at = 0; at < bytes; at += CHUNK) {
         size_t part = bytes - at < CHUNK ? (size_t)(bytes - at) : CHUNK;
         TRY(env_write(file, at, zeros, part, err));
+        /* In small pieces, so that the syncs of units beside it never wait behind all of it. */
+        if (++chunks % CHUNKS_BETWEEN_SYNCS == 0 || at + CHUNK >= bytes)
+            TRY(env_sync(file, err));
     }
     return STATUS_OK;
 }
 
 /* A file of at least `bytes` under the segment's active name: a spare if there is one, else new. */
 static enum status file_obtain(struct wal *wal, uint64_t id, uint64_t bytes, bool is_control,
-                               struct env_file **out_file, struct error *err)
+                               struct env_file **out_file, bool *out_is_written, struct error *err)
 {
     struct spare spare = {0};
     char path[PATH_BYTES_MAX], from[PATH_BYTES_MAX];
@@ -183,13 +185,10 @@ static enum status file_obtain(struct wal *wal, uint64_t id, uint64_t bytes, boo
     if (!may_grow)
         return error_set(err, STATUS_NO_SPACE, "log: budget reached");
     if (!has_spare) {
-        status = env_open(wal->env, path, ENV_READ | ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE,
-                          &file, err);
+        status =
+            env_open(wal->env, path, ENV_READ | ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &file, err);
         if (status == STATUS_OK)
             status = env_allocate(file, bytes, err);
-        /* Written once now, so that each sync of a unit finds written blocks and needs no journal. */
-        if (status == STATUS_OK && !is_control)
-            status = zero_fill(file, bytes, err);
         if (status == STATUS_OK) {
             *out_file = file;
             return STATUS_OK;
@@ -213,6 +212,7 @@ static enum status file_obtain(struct wal *wal, uint64_t id, uint64_t bytes, boo
         status = STATUS_OK;
     if (status == STATUS_OK) {
         *out_file = file;
+        *out_is_written = spare.is_written && spare.bytes >= bytes;
         return STATUS_OK;
     }
     env_close(file);
@@ -243,8 +243,10 @@ static enum status header_encode(struct wal *wal, struct segment *segment, struc
             const struct group *group = &wal->groups[g];
             if (group->synced_seq)
                 writer->next_rows[writer->next_row_count++] =
-                    (struct group_row){.group = g, .last_seq = group->synced_seq,
-                                       .chain = group->synced_chain, .term = group->term};
+                    (struct group_row){.group = g,
+                                       .last_seq = group->synced_seq,
+                                       .chain = group->synced_chain,
+                                       .term = group->term};
         }
     }
     header.row_count = writer->next_row_count;
@@ -289,6 +291,7 @@ enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes
     struct buf header = {0};
     struct env_stat stat = {0};
     struct env_file *file = NULL;
+    bool is_written = false;
     enum status status;
     struct segment *segment = segment_begin(wal);
     if (!segment)
@@ -301,7 +304,8 @@ enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes
         align_up(header.length + bytes_least + 2 * FOOTER_BYTES_LEAST, WAL_BLOCK); /* L19 */
     if (bytes < wal->options.segment_bytes)
         bytes = wal->options.segment_bytes;
-    TRY_OR_DONE(status, file_obtain(wal, segment->identity.id, bytes, is_control, &file, err));
+    TRY_OR_DONE(status,
+                file_obtain(wal, segment->identity.id, bytes, is_control, &file, &is_written, err));
     status = header_write(wal, file, &header, err);
     if (status == STATUS_IO)
         wal_die(wal, err);
@@ -317,6 +321,7 @@ enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes
         writer->segment = segment;
         writer->file = file;
         writer->offset = header.length;
+        writer->filled = is_written ? segment->file_bytes : header.length;
         writer->unit_next = 1;
         writer->floor = 0;
         writer->needs_floor = writer->must_cut = false;

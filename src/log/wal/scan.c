@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading the synced prefix (L23). A scan finds its next entry in the index, takes its bytes from the
- * write buffers while those last and from the file otherwise, and checks header and payload either
- * way. While it is inside a segment the segment is pinned; what lies ahead of it is kept by
- * scans_need. An entry that does not verify becomes a damaged range, which halts whoever may have rows
- * in it until `log repair`.
+ * Reading the synced prefix (L23). A scan finds its next entry in the index, takes its bytes from
+ * the write buffers while those last and from the file otherwise, and checks header and payload
+ * either way. While it is inside a segment the segment is pinned; what lies ahead of it is kept by
+ * scans_need. An entry that does not verify becomes a damaged range, which halts whoever may have
+ * rows in it until `log repair`.
  */
 #include <stdio.h>
 
@@ -13,8 +13,8 @@
 struct wal_scan {
     struct wal *wal;
     uint32_t group, table_id;
-    uint64_t position; /* guarded by the engine's lock */
-    bool sees_all;     /* verification: floors do not matter */
+    uint64_t position;     /* guarded by the engine's lock */
+    bool sees_all;         /* verification: floors do not matter */
     struct wal_scan *next; /* the engine's list; guarded by lock */
     struct env_file *file; /* of segment_id */
     uint64_t segment_id;
@@ -34,8 +34,8 @@ static enum status entry_check(const struct segment *segment, const struct index
                                struct error *err)
 {
     struct record record;
-    TRY(record_decode(span_of(data, entry->header_bytes), segment_seed(&segment->identity),
-                      &record, err));
+    TRY(record_decode(span_of(data, entry->header_bytes), segment_seed(&segment->identity), &record,
+                      err));
     if (record.payload_bytes != entry->payload_bytes || record.table_id != entry->table_id ||
         record.type != entry->type)
         return error_set(err, STATUS_CORRUPT, "entry header: not the one in the index");
@@ -91,8 +91,7 @@ static enum status scan_create(struct wal *wal, uint32_t group, uint32_t table_i
                                bool sees_all, struct wal_scan **out_scan, struct error *err)
 {
     if (group >= wal->group_count)
-        return error_set(err, STATUS_INVALID, "log scan: group %u of %u", group,
-                         wal->group_count);
+        return error_set(err, STATUS_INVALID, "log scan: group %u of %u", group, wal->group_count);
     struct wal_scan *scan = mem_alloc_zero(1, sizeof *scan);
     struct wal_contribution *contributions =
         mem_alloc_zero(WAL_CONTRIBUTIONS_MAX, sizeof *contributions);
@@ -248,8 +247,7 @@ static enum status find_next(struct wal_scan *scan, struct found *out, struct er
         struct run *run;
         const struct index_entry *entry;
         uint64_t seq = wal->groups[scan->group].synced_seq;
-        bool has_entry =
-            index_next(wal, scan->group, scan->table_id, after, &run, &entry, &seq);
+        bool has_entry = index_next(wal, scan->group, scan->table_id, after, &run, &entry, &seq);
         const struct damage *damage = damage_before(wal, scan, seq);
         if (damage)
             return error_set(err, STATUS_CORRUPT, "log: group %u: %llu to %llu are damaged: %s",
@@ -295,8 +293,7 @@ static enum status fetch(struct wal_scan *scan, const struct found *found, const
         TRY(segment_open_for_reading(wal, found->segment, &scan->file, err));
         scan->segment_id = found->segment->identity.id;
     }
-    TRY(entry_read(found->segment, &found->entry, scan->file, true, &scan->bytes, out_record,
-                   err));
+    TRY(entry_read(found->segment, &found->entry, scan->file, true, &scan->bytes, out_record, err));
     *out_data = scan->bytes.data;
     return STATUS_OK;
 }
@@ -326,8 +323,8 @@ static void view_of_entry(struct wal_scan *scan, const struct found *found, cons
         .time_max_us = record->time_max_us,
         .contributions = scan->contributions,
         .contribution_count = record->contribution_count,
-        .payload = span_of(data + align_up(record->header_bytes, WAL_ALIGN),
-                           found->entry.payload_bytes),
+        .payload =
+            span_of(data + align_up(record->header_bytes, WAL_ALIGN), found->entry.payload_bytes),
         .payload_crc = record->payload_crc,
     };
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Segment bytes: headers of segment, unit and record, and the trailer of a sealed file. Offsets are
- * those of docs/format/segment.md. A decoder trusts nothing before its checksum has held, and checks
- * ranges even then.
+ * those of docs/format/segment.md. A decoder trusts nothing before its checksum has held, and
+ * checks ranges even then.
  */
 #include "log/wal/segment_internal.h"
 
@@ -84,8 +84,6 @@ enum status segment_header_decode(struct span bytes, uint64_t id, struct segment
     const uint8_t *at = bytes.data;
     if (bytes.length < WAL_BLOCK || memcmp(at, segment_magic, 8) != 0)
         return error_set(err, STATUS_CORRUPT, "segment header: no magic");
-    if (get_le32(at + 8) != FORMAT_VERSION)
-        return error_set(err, STATUS_UNSUPPORTED, "segment header: version %u", get_le32(at + 8));
     struct segment_header header = {
         .header_bytes = get_le32(at + 12),
         .identity = {.id = get_le64(at + 32), .salt = get_le64(at + 40)},
@@ -108,9 +106,11 @@ enum status segment_header_decode(struct span bytes, uint64_t id, struct segment
         out_header->header_bytes = header.header_bytes;
         return error_set(err, STATUS_TORN_TAIL, "segment header: cut off");
     }
-    if (get_le32(at + SEGMENT_CRC_AT) != crc_around(segment_seed(&header.identity), at,
-                                                    header.header_bytes, SEGMENT_CRC_AT))
+    if (get_le32(at + SEGMENT_CRC_AT) !=
+        crc_around(segment_seed(&header.identity), at, header.header_bytes, SEGMENT_CRC_AT))
         return error_set(err, STATUS_CORRUPT, "segment header: checksum");
+    if (get_le32(at + 8) != FORMAT_VERSION)
+        return error_set(err, STATUS_UNSUPPORTED, "segment header: version %u", get_le32(at + 8));
     *out_header = header;
     return STATUS_OK;
 }
@@ -250,14 +250,14 @@ static void contributions_encode(uint8_t *to, const struct wal_contribution *con
     }
 }
 
-/* L5: covers the fixed part up to the chain itself, and the contributions; not the segment, so that a
- * copy of the entry on another node has the same chain. */
+/* L5: covers the fixed part up to the chain itself, and the contributions; not the segment, so that
+ * a copy of the entry on another node has the same chain. */
 static uint64_t record_chain(const uint8_t *header, uint32_t header_bytes, uint64_t chain_before)
 {
     uint64_t chain = hash64_seeded(header, RECORD_CHAINED_BYTES, chain_before);
     if (header_bytes > RECORD_HEADER_FIXED)
-        chain = hash64_seeded(header + RECORD_HEADER_FIXED, header_bytes - RECORD_HEADER_FIXED,
-                              chain);
+        chain =
+            hash64_seeded(header + RECORD_HEADER_FIXED, header_bytes - RECORD_HEADER_FIXED, chain);
     return chain;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The bytes of a segment file (docs/format/segment.md), encoded and decoded. Pure functions over
- * memory: nothing here reads a file. All numbers are little-endian; every checksum of a segment is a
- * CRC32C that starts from a seed made of log id, segment id and a salt drawn when the file was begun,
- * so that bytes left in a recycled file never verify (L10).
+ * memory: nothing here reads a file. All numbers are little-endian; every checksum of a segment is
+ * a CRC32C that starts from a seed made of log id, segment id and a salt drawn when the file was
+ * begun, so that bytes left in a recycled file never verify (L10).
  */
 #ifndef SLUICE_LOG_SEGMENT_INTERNAL_H
 #define SLUICE_LOG_SEGMENT_INTERNAL_H
@@ -31,7 +31,9 @@ enum record_type {
     RECORD_FOOTER = 36,
 };
 
-enum record_flags { RECORD_REPAIR = 1 /* a VOID that stands outside the chain, for a damaged range */ };
+enum record_flags {
+    RECORD_REPAIR = 1 /* a VOID that stands outside the chain, for a damaged range */
+};
 
 static inline uint64_t align_up(uint64_t value, uint64_t alignment)
 {
@@ -103,7 +105,8 @@ static inline uint64_t record_bytes(uint64_t header_bytes, uint64_t payload_byte
 void unit_row_encode(uint8_t *unit, uint32_t index, const struct unit_row *row);
 void unit_header_encode(uint8_t *unit, const struct unit_header *header, uint32_t seed);
 /* Looks at the bytes of a possible unit. TORN_TAIL: more bytes are needed to tell (the list is
- * longer); CORRUPT: no unit of this segment. With `seed_of` 0 the salt in the unit itself is taken. */
+ * longer); CORRUPT: no unit of this segment. With `seed_of` 0 the salt in the unit itself is taken.
+ */
 enum status unit_header_decode(struct span bytes, const struct segment_identity *identity,
                                bool salt_is_known, struct unit_header *out_header) MUST_CHECK;
 void unit_row_decode(const uint8_t *unit, uint32_t index, struct unit_row *out_row);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * state/: what must outlive reclaimed segments (L15) — identities, positions, tables, acknowledgements,
- * reclaim floors, voided ranges, producers. A checkpoint file is one base record, replaced as a whole
- * ("N.state.new", synced, renamed, directory synced), and small records appended and synced one by one.
- * The two newest checkpoints are kept, and a segment is reclaimed only once both hold its state, so
- * that one damaged file loses nothing. Layout: docs/format/checkpoint.md.
+ * state/: what must outlive reclaimed segments (L15) — identities, positions, tables,
+ * acknowledgements, reclaim floors, voided ranges, producers. A checkpoint file is one base record,
+ * replaced as a whole
+ * ("N.state.new", synced, renamed, directory synced), and small records appended and synced one by
+ * one. The two newest checkpoints are kept, and a segment is reclaimed only once both hold its
+ * state, so that one damaged file loses nothing. Layout: docs/format/checkpoint.md.
  *
- * Invariant: memory changes after the bytes are synced, never before. Runs under the state long lock.
+ * Invariant: memory changes after the bytes are synced, never before. Runs under the state long
+ * lock.
  */
 #include <stdlib.h>
 
@@ -112,9 +114,14 @@ static void put_base(const struct wal *wal, struct buf *out)
     for (uint32_t g = 0; g < wal->group_count; g++) {
         buf_put_le64(out, wal->groups[g].synced_seq);
         buf_put_le64(out, wal->groups[g].synced_chain);
-        buf_put_le64(out, wal->groups[g].reclaimed_seq);
     }
     put_tables(wal, out);
+    buf_put_le32(out, (uint32_t)wal->reclaimed_count);
+    for (size_t i = 0; i < wal->reclaimed_count; i++) {
+        buf_put_le32(out, wal->reclaimed[i].group);
+        buf_put_le64(out, wal->reclaimed[i].first);
+        buf_put_le64(out, wal->reclaimed[i].last);
+    }
     buf_put_le32(out, (uint32_t)wal->floor_count);
     for (size_t i = 0; i < wal->floor_count; i++) {
         buf_put_le32(out, wal->floors[i].table_id);
@@ -164,7 +171,7 @@ static enum status get_identity(struct wal *wal, struct cursor *cursor, uint32_t
 
 static enum status get_groups(struct wal *wal, struct cursor *cursor, struct error *err)
 {
-    if (wal->group_count == 0 || wal->group_count > cursor_left(cursor) / 24)
+    if (wal->group_count == 0 || wal->group_count > cursor_left(cursor) / 16)
         return corrupt(err, "groups");
     wal->groups = mem_alloc_zero(wal->group_count, sizeof *wal->groups);
     if (!wal->groups)
@@ -172,7 +179,6 @@ static enum status get_groups(struct wal *wal, struct cursor *cursor, struct err
     for (uint32_t g = 0; g < wal->group_count; g++) {
         wal->groups[g].state_seq = cursor_get_le64(cursor);
         wal->groups[g].state_chain = cursor_get_le64(cursor);
-        wal->groups[g].reclaimed_seq = cursor_get_le64(cursor);
     }
     return STATUS_OK;
 }
@@ -196,8 +202,7 @@ static enum status get_tables(struct wal *wal, struct cursor *cursor, struct err
             return corrupt(err, "table");
         struct table *table = mem_alloc_zero(1, sizeof *table);
         char *copy = mem_alloc(length + 1u);
-        struct wal_ack *acks =
-            has_acks ? mem_alloc_zero(wal->group_count, sizeof *acks) : NULL;
+        struct wal_ack *acks = has_acks ? mem_alloc_zero(wal->group_count, sizeof *acks) : NULL;
         if (!table || !copy || (has_acks && !acks)) {
             mem_free(table);
             mem_free(copy);
@@ -209,7 +214,25 @@ static enum status get_tables(struct wal *wal, struct cursor *cursor, struct err
         *table = (struct table){.name = copy, .acks = acks};
         for (uint32_t g = 0; acks && g < wal->group_count; g++)
             get_ack(cursor, &acks[g]);
-        if (!table_add(wal, table))
+        if (!table_add(wal, table)) {
+            mem_free(copy);
+            mem_free(acks);
+            mem_free(table);
+            return no_memory(err);
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status get_reclaimed(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    uint32_t count = cursor_get_le32(cursor);
+    for (uint32_t i = 0; i < count && !cursor->failed; i++) {
+        uint32_t group = cursor_get_le32(cursor);
+        uint64_t first = cursor_get_le64(cursor), last = cursor_get_le64(cursor);
+        if (group >= wal->group_count || first == 0 || last < first)
+            return corrupt(err, "reclaimed range");
+        if (!reclaimed_add(wal, group, first, last))
             return no_memory(err);
     }
     return STATUS_OK;
@@ -271,6 +294,7 @@ static enum status get_base(struct wal *wal, struct cursor *cursor, struct error
     TRY(get_identity(wal, cursor, identities, err));
     TRY(get_groups(wal, cursor, err));
     TRY(get_tables(wal, cursor, err));
+    TRY(get_reclaimed(wal, cursor, err));
     TRY(get_floors(wal, cursor, err));
     TRY(get_segments(wal, cursor, err));
     TRY(get_voids(wal, cursor, err));
@@ -352,6 +376,7 @@ static enum status get_delta(struct wal *wal, struct cursor *cursor, struct erro
     if (kind != DELTA_RECLAIM)
         return corrupt(err, "unknown record");
     forget_expected(wal, cursor_get_le64(cursor));
+    TRY(get_reclaimed(wal, cursor, err));
     return get_floors(wal, cursor, err);
 }
 
@@ -377,8 +402,8 @@ static bool record_at(struct span file, uint64_t offset, uint64_t number, uint64
     return true;
 }
 
-/* Applies every delta that verifies. A damaged one is passed over: each holds whole values, and only
- * the last, unsynced one can be torn. */
+/* Applies every delta that verifies. A damaged one is passed over: each holds whole values, and
+ * only the last, unsynced one can be torn. */
 static enum status load_deltas(struct wal *wal, struct span file, uint64_t number,
                                struct error *err)
 {
@@ -400,8 +425,7 @@ static enum status load_deltas(struct wal *wal, struct span file, uint64_t numbe
     return STATUS_OK;
 }
 
-static enum status read_state(struct wal *wal, uint64_t number, struct buf *out,
-                              struct error *err)
+static enum status read_state(struct wal *wal, uint64_t number, struct buf *out, struct error *err)
 {
     char path[PATH_BYTES_MAX];
     state_path(wal, number, path);
@@ -565,8 +589,7 @@ done:
     return status;
 }
 
-static enum status encode_base(struct wal *wal, uint64_t number, struct buf *out,
-                               struct error *err)
+static enum status encode_base(struct wal *wal, uint64_t number, struct buf *out, struct error *err)
 {
     size_t room = 64 << 10;
     for (;;) {
@@ -649,8 +672,8 @@ done:
 bool state_wants_checkpoint(const struct wal *wal)
 {
     uint64_t deltas = wal->state_bytes - wal->state_base_bytes;
-    uint64_t enough = wal->state_base_bytes > DELTAS_LEAST_BYTES ? wal->state_base_bytes
-                                                                 : DELTAS_LEAST_BYTES;
+    uint64_t enough =
+        wal->state_base_bytes > DELTAS_LEAST_BYTES ? wal->state_base_bytes : DELTAS_LEAST_BYTES;
     return !wal->state_file || deltas > enough;
 }
 
@@ -709,8 +732,7 @@ enum status state_put_ack(struct wal *wal, uint32_t table_id, const struct wal_a
     return status;
 }
 
-enum status state_put_table(struct wal *wal, uint32_t table_id, const char *name,
-                            struct error *err)
+enum status state_put_table(struct wal *wal, uint32_t table_id, const char *name, struct error *err)
 {
     struct buf record = {0};
     begin_record(&record);
@@ -730,13 +752,19 @@ enum status state_put_reclaim(struct wal *wal, const struct segment *segment, st
     begin_record(&record);
     buf_put_le32(&record, DELTA_RECLAIM);
     buf_put_le64(&record, segment->identity.id);
-    buf_put_le32(&record, (uint32_t)(segment->run_count + segment->table_count));
+    uint32_t used = 0;
+    for (size_t i = 0; i < segment->run_count; i++)
+        used += segment->runs[i]->count > 0;
+    buf_put_le32(&record, used);
     for (size_t i = 0; i < segment->run_count; i++) {
         const struct run *run = segment->runs[i];
-        buf_put_le32(&record, 0);
+        if (run->count == 0)
+            continue;
         buf_put_le32(&record, run->group);
-        buf_put_le64(&record, run->count ? run->first_seq + run->count - 1 : 0);
+        buf_put_le64(&record, run->first_seq);
+        buf_put_le64(&record, run->first_seq + run->count - 1);
     }
+    buf_put_le32(&record, (uint32_t)segment->table_count);
     for (size_t i = 0; i < segment->table_count; i++) {
         buf_put_le32(&record, segment->tables[i].table_id);
         buf_put_le32(&record, segment->tables[i].group);

@@ -24,9 +24,9 @@ static enum status entry_check(struct wal *wal, const struct wal_entry *entry, b
     /* L10: every hop checks; here a buffer that was spoilt on its way is still the client's. */
     if (crc32c(0, entry->payload.data, entry->payload.length) != entry->payload_crc)
         return error_set(err, STATUS_INVALID, "log: payload does not match its checksum");
-    *inout_bytes += record_bytes(
-        record_header_bytes(entry->contributions, entry->contribution_count),
-        entry->payload.length);
+    *inout_bytes +=
+        record_bytes(record_header_bytes(entry->contributions, entry->contribution_count),
+                     entry->payload.length);
     return STATUS_OK;
 }
 
@@ -52,11 +52,17 @@ bool writer_may_grow(const struct wal *wal, uint64_t bytes)
     const struct wal_options *options = &wal->options;
     uint64_t limit = options->budget_bytes / 100 * options->producers_refused_at_percent;
     uint64_t more = bytes > options->segment_bytes ? bytes : options->segment_bytes;
-    if (wal->volume_is_full)
+    if (wal->volume_is_full || env_mono_ns(wal->env) < wal->no_room_until_ns)
         return false;
     if (wal->spare_count > WAL_CONTROL_SPARES && bytes <= options->segment_bytes)
         more = 0;
     return wal->allocated_bytes + more <= limit;
+}
+
+static const char *refusal_reason(const struct wal *wal)
+{
+    return wal->volume_is_full || wal->no_room_until_ns ? "the volume is nearly full"
+                                                        : "budget reached";
 }
 
 /* Lock held. */
@@ -71,8 +77,7 @@ static enum status submission_admit(struct wal *wal, const struct wal_submission
         const struct wal_entry *entry = &submission->entries[i];
         if (entry->schema_fingerprint && !schema_find(wal, entry->schema_fingerprint))
             return error_set(err, STATUS_INVALID, "log: unknown schema");
-        if (entry->type == WAL_DATA &&
-            (entry->table_id == 0 || entry->table_id > wal->table_count))
+        if (entry->type == WAL_DATA && (entry->table_id == 0 || entry->table_id > wal->table_count))
             return error_set(err, STATUS_INVALID, "log: unknown table %u", entry->table_id);
     }
     if (submission_control(submission))
@@ -81,8 +86,7 @@ static enum status submission_admit(struct wal *wal, const struct wal_submission
     if (wal->queue_bytes + bytes > 2 * wal->options.unit_bytes_max)
         return error_set(err, STATUS_BUSY, "log: queue is full");
     if (wal->queue_bytes + bytes + WAL_BLOCK > wal->room_left && !writer_may_grow(wal, bytes))
-        return error_set(err, STATUS_NO_SPACE, "log: %s",
-                         wal->volume_is_full ? "the volume is nearly full" : "budget reached");
+        return error_set(err, STATUS_NO_SPACE, "log: %s", refusal_reason(wal));
     return STATUS_OK;
 }
 
@@ -203,8 +207,7 @@ enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms, s
     if (!wal->is_accepting)
         status = error_set(err, STATUS_CLOSED, "log: closed");
     else if (wal->queue_bytes + bytes + WAL_BLOCK > wal->room_left && !writer_may_grow(wal, bytes))
-        status = error_set(err, STATUS_NO_SPACE, "log: %s",
-                           wal->volume_is_full ? "the volume is nearly full" : "budget reached");
+        status = error_set(err, STATUS_NO_SPACE, "log: %s", refusal_reason(wal));
     else if (wal->queue_bytes + bytes > 2 * wal->options.unit_bytes_max)
         status = error_set(err, STATUS_BUSY, "log: queue is full");
     env_unlock(wal->lock);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening, closing, the two threads and the small questions. The engine's thread ("wal") writes what
- * wal_submit queued, adds the floor unit when the log falls idle and seals by time; the keeper
- * ("wal-keep") moves, sweeps, checkpoints and keeps spares. Order of a start: lock, checkpoint loaded,
- * segments recovered, checkpoint written, one NOOP in every group under a new term synced, threads.
+ * Opening, closing, the two threads and the small questions. The engine's thread ("wal") writes
+ * what wal_submit queued, adds the floor unit when the log falls idle and seals by time; the keeper
+ * ("wal-keep") moves, sweeps, checkpoints and keeps spares. Order of a start: lock, checkpoint
+ * loaded, segments recovered, checkpoint written, one NOOP in every group under a new term synced,
+ * threads.
  */
 #include <stdio.h>
 
@@ -250,6 +251,8 @@ static enum status budget_set(struct wal *wal, struct error *err)
     return STATUS_OK;
 }
 
+/* L22 holds for names too: one that a killed process left may be in the cache alone, and recovery
+ * is about to remove others because of it. */
 static enum status dirs_make(struct wal *wal, struct error *err)
 {
     static const char *const folders[] = {"active", "sealed", "committed", "spare", "state"};
@@ -257,6 +260,7 @@ static enum status dirs_make(struct wal *wal, struct error *err)
         char path[PATH_BYTES_MAX];
         wal_path(wal, path, folders[i], NULL, 0);
         TRY(files_make_dirs(wal->env, path, err));
+        TRY(env_dir_sync(wal->env, path, err));
     }
     return STATUS_OK;
 }
@@ -338,6 +342,7 @@ static void wal_destroy(struct wal *wal)
     mem_free(wal->damages);
     mem_free(wal->voids);
     mem_free(wal->floors);
+    mem_free(wal->reclaimed);
     mem_free(wal->spares);
     mem_free(wal->expected);
     env_cond_destroy(wal->work);
@@ -362,8 +367,8 @@ static enum status identity_create(struct wal *wal, struct error *err)
         arena_deinit(&arena);
         TRY(status);
         if (count > 0)
-            return error_set(err, STATUS_CORRUPT,
-                             "log: %.200s holds segments but no checkpoint", wal->dir);
+            return error_set(err, STATUS_CORRUPT, "log: %.200s holds segments but no checkpoint",
+                             wal->dir);
     }
     wal->group_count = wal->options.group_count ? wal->options.group_count : 1;
     wal->groups = mem_alloc_zero(wal->group_count, sizeof *wal->groups);
@@ -390,7 +395,8 @@ static enum status load(struct wal *wal, struct error *err)
     return wal_recover(wal, err);
 }
 
-/* L5: the first entry of each start is a NOOP with random bits, in every group, under a new term. */
+/* L5: the first entry of each start is a NOOP with random bits, in every group, under a new term.
+ */
 static enum status noops_append(struct wal *wal, struct error *err)
 {
     struct control control = {0};
@@ -407,6 +413,9 @@ static enum status noops_append(struct wal *wal, struct error *err)
 static enum status start(struct wal *wal, struct error *err)
 {
     wal->term++;
+    /* Both kept checkpoints are this process's own: what was read from older ones may be damaged,
+     * or in the page cache alone. */
+    TRY(state_checkpoint(wal, err));
     TRY(state_checkpoint(wal, err));
     TRY(writer_open_segment(wal, true, 0, err));
     TRY(noops_append(wal, err));
@@ -437,9 +446,11 @@ enum status wal_open(struct env *env, const struct wal_options *options, struct 
     TRY(options_check(options, err));
     enum status status = wal_create(env, options, &wal, err);
     if (status == STATUS_OK && !options->is_read_only)
-        status = dirs_make(wal, err);
+        status = files_make_dirs(env, wal->dir, err);
     if (status == STATUS_OK && !options->is_read_only)
         status = dir_lock(wal, err);
+    if (status == STATUS_OK && !options->is_read_only)
+        status = dirs_make(wal, err);
     if (status == STATUS_OK)
         status = budget_set(wal, err);
     if (status == STATUS_OK)
@@ -604,8 +615,7 @@ void wal_wait(struct wal *wal, uint64_t *inout_ticket, uint64_t timeout_ms)
         uint64_t spent = (uint64_t)(env_mono_ns(wal->env) - start_ns) / 1000000;
         if (spent >= timeout_ms)
             break;
-        env_wait(wal->moved, wal->lock,
-                 timeout_ms == UINT64_MAX ? UINT64_MAX : timeout_ms - spent);
+        env_wait(wal->moved, wal->lock, timeout_ms == UINT64_MAX ? UINT64_MAX : timeout_ms - spent);
     }
     *inout_ticket = wal->ticket;
     env_unlock(wal->lock);
@@ -638,8 +648,7 @@ enum status wal_seal(struct wal *wal, struct error *err)
 /* Adds the identity and forgets what tables said of the old one; both checkpoints know it then. */
 static enum status identity_change(struct wal *wal, struct log_id id, struct error *err)
 {
-    struct identity_row *rows =
-        mem_alloc_zero(wal->identity_count + 1, sizeof *wal->identities);
+    struct identity_row *rows = mem_alloc_zero(wal->identity_count + 1, sizeof *wal->identities);
     if (!rows)
         return error_set(err, STATUS_NO_MEMORY, "log fork: out of memory");
     memcpy(rows, wal->identities, wal->identity_count * sizeof *rows);

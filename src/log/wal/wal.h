@@ -3,10 +3,10 @@
  * The log: one engine a node, many groups in the same segment files. Rules L1-L38 are stated in
  * README.md beside this file; docs/format/ gives the bytes.
  *
- * Threads: any thread may call anything here unless said otherwise. The engine owns two: "wal" writes,
- * adds floors and seals; "wal-keep" moves, sweeps, checkpoints and makes spares. Callbacks run on "wal"
- * or inside wal_append on the caller's, must not block, and may call wal_submit.
- * A failed sync of log or state ends the process through env_fatal_exit(74) (L24).
+ * Threads: any thread may call anything here unless said otherwise. The engine owns two: "wal"
+ * writes, adds floors and seals; "wal-keep" moves, sweeps, checkpoints and makes spares. Callbacks
+ * run on "wal" or inside wal_append on the caller's, must not block, and may call wal_submit. A
+ * failed sync of log or state ends the process through env_fatal_exit(74) (L24).
  */
 #ifndef SLUICE_LOG_WAL_WAL_H
 #define SLUICE_LOG_WAL_WAL_H
@@ -38,47 +38,50 @@ enum { WAL_PRODUCER_ID_MAX = 64, WAL_TABLE_NAME_MAX = 255, WAL_CONTRIBUTIONS_MAX
 /* The rows of one request for one table within a DATA entry (L13). */
 struct wal_contribution {
     uint32_t first_row, rows;
-    uint32_t rejected; /* items of the request that were refused */
+    uint32_t rejected;        /* items of the request that were refused */
     struct hash128 body_hash; /* XXH3-128 of the decompressed request body */
-    const char *producer; /* not NUL-terminated; borrowed */
-    uint8_t producer_length; /* 0: none given */
+    const char *producer;     /* not NUL-terminated; borrowed */
+    uint8_t producer_length;  /* 0: none given */
     uint64_t producer_sequence;
 };
 
 /* ---- opening ---- */
 
 struct wal_options {
-    const char *dir;              /* made if missing; holds active/ sealed/ committed/ spare/ state/ */
-    uint32_t group_count;         /* at creation; later openings must agree or say 0 */
-    uint64_t segment_bytes;       /* default 64 MiB */
-    uint64_t seal_after_ms;       /* default 60,000 */
-    uint64_t unit_bytes_max;      /* of one write unit; default 160 MiB */
-    uint64_t budget_bytes;        /* 0: min(50 GiB, half the volume) */
+    const char *dir;         /* made if missing; holds active/ sealed/ committed/ spare/ state/ */
+    uint32_t group_count;    /* at creation; later openings must agree or say 0 */
+    uint64_t segment_bytes;  /* default 64 MiB */
+    uint64_t seal_after_ms;  /* default 60,000 */
+    uint64_t unit_bytes_max; /* of one write unit; default 160 MiB */
+    uint64_t budget_bytes;   /* 0: min(50 GiB, half the volume) */
     uint32_t producers_refused_at_percent; /* default 80 (L37) */
     uint32_t volume_free_percent_min;      /* default 5 */
-    uint64_t keep_committed_ms;   /* default 24 h */
+    uint64_t keep_committed_ms;            /* default 24 h */
     uint32_t keep_committed_percent;       /* of the budget; default 25 */
-    uint32_t producers_max;       /* default 100,000 */
-    bool is_read_only;            /* for `log ls|cat`: recovers nothing, writes nothing */
+    uint32_t producers_max;                /* default 100,000 */
+    bool is_read_only;                     /* for `log ls|cat`: recovers nothing, writes nothing */
 };
 
 struct wal_options wal_options_default(const char *dir);
 
-/* Recovers (L20-L23) and starts a new term with a NOOP in every group. BUSY: another process has it. */
+/* Recovers (L20-L23) and starts a new term with a NOOP in every group. BUSY: another process has
+ * it. */
 enum status wal_open(struct env *env, const struct wal_options *options, struct wal **out_wal,
                      struct error *err) MUST_CHECK;
-/* Stops accepting, writes what was accepted, adds the floor unit (L9), saves state. Accepts NULL. */
+/* Stops accepting, writes what was accepted, adds the floor unit (L9), saves state. Accepts NULL.
+ */
 void wal_close(struct wal *wal);
 
 struct log_id wal_log_id(const struct wal *wal);
 uint32_t wal_group_count(const struct wal *wal);
 uint64_t wal_term(const struct wal *wal);
-uint64_t wal_incarnation(const struct wal *wal); /* L36: raised by recovery from a mirror alone; 1 */
+uint64_t
+wal_incarnation(const struct wal *wal); /* L36: raised by recovery from a mirror alone; 1 */
 
 /* What recovery did, for logs, metrics and tests. */
 struct wal_recovery {
     uint64_t segments, entries, bytes_read;
-    uint64_t tails_cut, entries_voided, segments_dropped;
+    uint64_t tails_cut, entries_voided, segments_dropped, segments_missing;
     uint64_t damaged_ranges; /* CORRUPT, see wal_damage_at */
 };
 struct wal_recovery wal_recovery_report(const struct wal *wal);
@@ -97,8 +100,8 @@ enum status wal_repair(struct wal *wal, uint64_t *out_entries_voided, struct err
 
 /* ---- tables and schemas ---- */
 
-/* The id of `name` ("namespace.table") in this log; at first sight a TABLE entry is written and synced
- * (its group is 0). Ids are dense from 1. */
+/* The id of `name` ("namespace.table") in this log; at first sight a TABLE entry is written and
+ * synced (its group is 0). Ids are dense from 1. */
 enum status wal_table_open(struct wal *wal, const char *name, uint32_t *out_table_id,
                            struct error *err) MUST_CHECK;
 /* The name of an id; false if unknown. Copies at most WAL_TABLE_NAME_MAX + 1 bytes. */
@@ -136,8 +139,9 @@ struct wal_submission {
     uint32_t entry_count;
     enum wal_durability durability;
     /* Called once, in the order of submission within a durability. On failure no entry was
-     * acknowledged; NO_SPACE, BUSY and LIMIT may be tried again later; after UNKNOWN_OUTCOME (a full
-     * volume on which the write could not be taken back) and IO a crash may bring the entries back. */
+     * acknowledged; NO_SPACE, BUSY and LIMIT may be tried again later; after UNKNOWN_OUTCOME (a
+     * full volume on which the write could not be taken back) and IO a crash may bring the entries
+     * back. */
     void (*done)(struct wal_submission *submission, enum status status, const struct error *err);
     void *context;
     uint64_t term;               /* set before `done` */
@@ -145,8 +149,9 @@ struct wal_submission {
     uint64_t engine_private[4];
 };
 
-/* Hands over a submission and returns at once; `done` may already have run. The submission must stay
- * until `done`. A refusal (CLOSED, NO_SPACE by budget or volume, TOO_LARGE) comes through `done` too. */
+/* Hands over a submission and returns at once; `done` may already have run. The submission must
+ * stay until `done`. A refusal (CLOSED, NO_SPACE by budget or volume, TOO_LARGE) comes through
+ * `done` too. */
 void wal_submit(struct wal *wal, struct wal_submission *submission);
 
 /* Submits and waits. The first waiter writes itself, without a change of thread (L12). */
@@ -169,7 +174,8 @@ struct wal_receipt {
 enum wal_producer_verdict {
     WAL_PRODUCER_NEW,       /* store it; the claim below is held until done or abandoned */
     WAL_PRODUCER_REPEAT,    /* durable already: receipts are filled */
-    WAL_PRODUCER_IN_FLIGHT, /* the same or the previous one is being written: ask again after `retry` */
+    WAL_PRODUCER_IN_FLIGHT, /* the same or the previous one is being written: ask again after
+                               `retry` */
     WAL_PRODUCER_MISMATCH,  /* 409: same number, other bytes */
     WAL_PRODUCER_GAP,       /* 409: out_expected is the number wanted */
     WAL_PRODUCER_OLD,       /* durable long ago, receipt no longer kept: "duplicate" */
@@ -201,17 +207,19 @@ struct wal_view {
 struct wal_scan;
 
 /* Entries of `group` with seq > after, of `table_id` (0: all), in order. The scan pins the segments
- * it still needs. Owned by one thread. RECLAIMED if entries of that table above `after` are gone. */
+ * it still needs. Owned by one thread. RECLAIMED if entries of that table above `after` are gone.
+ */
 enum status wal_scan_open(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after,
                           struct wal_scan **out_scan, struct error *err) MUST_CHECK;
-/* NOT_FOUND: no further entry is synced yet (ask again later); CORRUPT names a damaged range. The view
- * lives until the next call. */
+/* NOT_FOUND: no further entry is synced yet (ask again later); CORRUPT names a damaged range. The
+ * view lives until the next call. */
 enum status wal_scan_next(struct wal_scan *scan, struct wal_view *out_view,
                           struct error *err) MUST_CHECK;
 /* Moves to another starting point, back or forth. */
 enum status wal_scan_seek(struct wal_scan *scan, uint64_t after, struct error *err) MUST_CHECK;
 void wal_scan_close(struct wal_scan *scan); /* accepts NULL */
-/* Entries of `table_id` (0: any) up to here may be gone: where a scan of what is left can start (L32). */
+/* Entries of `table_id` (0: any) up to here may be gone: where a scan of what is left can start
+ * (L32). */
 uint64_t wal_reclaimed_through(struct wal *wal, uint32_t group, uint32_t table_id);
 
 struct wal_position wal_synced_end(struct wal *wal, uint32_t group);
@@ -222,7 +230,7 @@ enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t
 /* Rows, payload bytes and the last DATA entry of a table in (after, synced end]. */
 struct wal_pending {
     uint64_t entries, rows, bytes;
-    uint64_t last_seq; /* 0: none */
+    uint64_t last_seq;      /* 0: none */
     int64_t oldest_wall_ns; /* when the first of them was synced; 0: none */
 };
 struct wal_pending wal_pending(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after);
@@ -239,8 +247,8 @@ struct wal_ack {
     struct wal_position through;   /* no unpublished row of this table up to here */
 };
 
-/* Durable when it returns; monotone (an older one is accepted and ignored). `acks` has one element a
- * group. Segments below every table's `through` become committed and are swept or recycled. */
+/* Durable when it returns; monotone (an older one is accepted and ignored). `acks` has one element
+ * a group. Segments below every table's `through` become committed and are swept or recycled. */
 enum status wal_ack_table(struct wal *wal, uint32_t table_id, const struct wal_ack *acks,
                           struct error *err) MUST_CHECK;
 /* False if this table was never acknowledged. */
@@ -249,7 +257,8 @@ bool wal_ack_get(struct wal *wal, uint32_t table_id, uint32_t group, struct wal_
 /* ---- looking ---- */
 
 struct wal_usage {
-    uint64_t budget_bytes, allocated_bytes; /* exact: st_blocks of all files, spares and state too */
+    uint64_t budget_bytes,
+        allocated_bytes; /* exact: st_blocks of all files, spares and state too */
     uint64_t segments_active, segments_sealed, segments_committed, segments_spare;
     uint64_t units_written, syncs, bytes_written, entries_written, payload_bytes_written;
     uint64_t submissions_refused;
@@ -264,17 +273,17 @@ struct wal_segment_info {
     const char *state; /* "active", "sealed", "committed", "spare" */
     char path[256];    /* relative to the log directory */
     int64_t created_wall_ns;
-    bool is_cut;       /* a torn tail was cut here */
+    bool is_cut; /* a torn tail was cut here */
 };
 bool wal_segment_at(struct wal *wal, size_t index, struct wal_segment_info *out_info);
 
 /* Seals the active segment now (tests, shutdown tools). */
 enum status wal_seal(struct wal *wal, struct error *err) MUST_CHECK;
 
-/* `log fork`: what lies above each table's `through` goes on under a new log id, as if freshly written
- * (E7): `through` stays, `committed` is forgotten, because no table has a position of the new log. The
- * caller acknowledges `through` up to the last position shared with the table first. The log must be
- * open and idle. Durable when it returns. */
+/* `log fork`: what lies above each table's `through` goes on under a new log id, as if freshly
+ * written (E7): `through` stays, `committed` is forgotten, because no table has a position of the
+ * new log. The caller acknowledges `through` up to the last position shared with the table first.
+ * The log must be open and idle. Durable when it returns. */
 enum status wal_fork(struct wal *wal, struct log_id *out_new_id, struct error *err) MUST_CHECK;
 
 #endif

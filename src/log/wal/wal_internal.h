@@ -2,10 +2,11 @@
  *
  * The engine's insides, shared by its files.
  *
- * Who may do what: `lock` guards what is marked so and is never held over I/O or a callback. Two long
- * locks serialise I/O: the *lead* (is_leading: appends to the active segment, seals it, opens the
- * next) and the *state* (is_state_busy: checkpoints, moves and removals of sealed files). A holder of
- * the lead may take the state, never the reverse. Fields without a mark belong to the lead.
+ * Who may do what: `lock` guards what is marked so and is never held over I/O or a callback. Two
+ * long locks serialise I/O: the *lead* (is_leading: appends to the active segment, seals it, opens
+ * the next) and the *state* (is_state_busy: checkpoints, moves and removals of sealed files). A
+ * holder of the lead may take the state, never the reverse. Fields without a mark belong to the
+ * lead.
  */
 #ifndef SLUICE_LOG_WAL_INTERNAL_H
 #define SLUICE_LOG_WAL_INTERNAL_H
@@ -17,9 +18,9 @@ enum {
     WAL_RECEIPTS_KEPT = 8,  /* L30 */
     WAL_SCHEMAS_MAX = 65536,
     WAL_SCHEMA_BYTES_MAX = 4 << 20,
-    WAL_IDLE_FLOOR_MS = 10,    /* L9 */
-    WAL_BACK_OFF_MS = 250,     /* between tries to open a segment on a full volume */
-    WAL_KEEPER_MS = 1000,      /* between rounds of the keeper without a poke */
+    WAL_IDLE_FLOOR_MS = 10,      /* L9 */
+    WAL_BACK_OFF_MS = 250,       /* between tries to open a segment on a full volume */
+    WAL_KEEPER_MS = 1000,        /* between rounds of the keeper without a poke */
     WAL_RECENT_BYTES = 32 << 20, /* written units kept for readers */
     WAL_TABLES_MAX = 1 << 20,
 };
@@ -60,7 +61,8 @@ struct void_range {
     uint64_t first, last, chain, term;
 };
 
-/* How a checkpoint, header or scan finds its place in a run: type 0 stands for an entry that is lost. */
+/* How a checkpoint, header or scan finds its place in a run: type 0 stands for an entry that is
+ * lost. */
 enum { ENTRY_LOST = 0 };
 
 enum segment_place { SEGMENT_ACTIVE, SEGMENT_SEALED, SEGMENT_COMMITTED };
@@ -72,8 +74,8 @@ struct segment {
     enum segment_place place; /* guarded by lock */
     uint32_t pins;            /* guarded by lock: readers inside it now */
     bool is_cut;
-    bool has_state;           /* TABLE or VOID entries, or producers: checkpoint before reclaim */
-    uint64_t data_end;        /* where units end and the footer begins */
+    bool has_state;    /* TABLE or VOID entries, or producers: checkpoint before reclaim */
+    uint64_t data_end; /* where units end and the footer begins */
     uint64_t file_bytes, allocated_bytes; /* guarded by lock */
     uint64_t entry_count;                 /* guarded by lock */
     struct run **runs;                    /* by group; guarded by lock */
@@ -101,12 +103,20 @@ struct group {
     size_t run_count, run_capacity;
     /* what the loaded checkpoint knew; recovery's */
     uint64_t state_seq, state_chain;
+    uint64_t
+        lost_before; /* bytes lost in the segment being walked, before the group's last entry */
 };
 
 struct damage {
     uint32_t group;
     uint64_t first, last;
     char where[160];
+};
+
+/* Seqs of a group that stood in reclaimed segments; neighbours are merged. */
+struct seq_range {
+    uint32_t group;
+    uint64_t first, last;
 };
 
 struct floor_row {
@@ -152,8 +162,8 @@ struct producer_slot {
 };
 
 struct producer {
-    uint64_t last;         /* highest durable sequence */
-    uint64_t claim;        /* sequence in flight; 0: none */
+    uint64_t last;  /* highest durable sequence */
+    uint64_t claim; /* sequence in flight; 0: none */
     struct hash128 claim_hash;
     struct producer_slot slots[WAL_RECEIPTS_KEPT];
     uint8_t id_length;
@@ -180,8 +190,8 @@ enum submission_word { WORD_CONTROL, WORD_WAITER, WORD_BYTES };
 
 /* What the engine adds to its own submissions. */
 struct control {
-    struct void_range range;  /* of a VOID entry */
-    struct table *table;      /* of a TABLE entry: becomes the next id once synced */
+    struct void_range range; /* of a VOID entry */
+    struct table *table;     /* of a TABLE entry: becomes the next id once synced */
 };
 
 static inline struct control *submission_control(const struct wal_submission *submission)
@@ -193,11 +203,12 @@ struct writer {
     struct segment *segment; /* NULL: none open */
     struct env_file *file;
     uint64_t offset, unit_next, floor;
+    uint64_t filled;  /* the file's blocks were written once up to here */
     bool needs_floor; /* the last unit had records and no floor covers it (L9) */
     bool must_cut;    /* a write failed for space: seal at `offset` before anything else */
     int64_t retry_ns; /* no try to open a segment for data before */
     int64_t synced_ns, opened_ns;
-    size_t footer_bytes; /* upper bound of the footer as it stands */
+    size_t footer_bytes;  /* upper bound of the footer as it stands */
     uint64_t previous_id; /* of the segment sealed last */
     /* Of the next header: the groups changed in the segment sealed last; NULL: all groups. */
     struct group_row *next_rows;
@@ -243,6 +254,8 @@ struct wal {
     size_t damage_count, damage_capacity;
     struct void_range *voids;
     size_t void_count, void_capacity;
+    struct seq_range *reclaimed;
+    size_t reclaimed_count, reclaimed_capacity;
     struct floor_row *floors; /* by (table, group) */
     size_t floor_count, floor_capacity;
     struct table **tables; /* id - 1 */
@@ -259,9 +272,10 @@ struct wal {
     struct unit_buffer *recent_head, *recent_tail, *free_buffers;
     uint64_t recent_bytes;
     uint64_t ticket, wakes;
-    uint64_t room_left; /* of the active segment, for admission */
+    uint64_t room_left;       /* of the active segment, for admission */
     uint64_t allocated_bytes; /* all files of the log (L37) */
     bool volume_is_full;
+    int64_t no_room_until_ns; /* a segment could not be made for want of space */
     struct wal_usage counters;
 
     struct writer writer;
@@ -271,10 +285,10 @@ struct wal {
     struct env_file *state_file;
     uint64_t state_number, state_bytes, state_base_bytes, state_records;
     uint64_t state_allocated, state_file_allocated; /* of all of state/; of the current file */
-    uint64_t covers, covers_before;  /* segments up to these are in the two kept checkpoints */
-    uint64_t *expected; /* ids of segments that the loaded checkpoint counts as present; recovery's */
+    uint64_t covers, covers_before; /* segments up to these are in the two kept checkpoints */
+    uint64_t
+        *expected; /* ids of segments that the loaded checkpoint counts as present; recovery's */
     size_t expected_count;
-    uint64_t loading_id; /* of the segment being recovered */
 };
 
 /* ---- wal.c ---- */
@@ -299,8 +313,8 @@ uint64_t wal_allocated(struct env *env, const char *path); /* 0 if it cannot be 
 /* ---- index.c; lock held by all callers ---- */
 
 struct segment *segment_create(uint64_t id);
-void segment_destroy(struct segment *segment); /* accepts NULL */
-bool index_segment_add(struct wal *wal, struct segment *segment); /* takes it */
+void segment_destroy(struct segment *segment);                     /* accepts NULL */
+bool index_segment_add(struct wal *wal, struct segment *segment);  /* takes it */
 void index_segment_drop(struct wal *wal, struct segment *segment); /* and destroys it */
 struct segment *index_segment_find(struct wal *wal, uint64_t id);
 /* Makes room so that the index_add that follows cannot fail. False: out of memory. */
@@ -315,14 +329,17 @@ bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t aft
                 struct run **out_run, const struct index_entry **out_entry, uint64_t *out_seq);
 struct segment_table *segment_table_find(const struct segment *segment, uint32_t group,
                                          uint32_t table_id);
-struct segment_table *segment_table_get(struct segment *segment, uint32_t group,
-                                        uint32_t table_id);
+struct segment_table *segment_table_get(struct segment *segment, uint32_t group, uint32_t table_id);
 struct run *segment_run_find(const struct segment *segment, uint32_t group);
 struct run *segment_run_get(struct segment *segment, uint32_t group);
 bool group_run_attach(struct group *group, struct run *run);
 bool damage_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last, const char *where);
-void damage_clear(struct wal *wal, uint32_t group, uint64_t first, uint64_t last);
+/* Takes a range out of what is damaged. */
+bool damage_clear(struct wal *wal, uint32_t group, uint64_t first, uint64_t last);
 bool void_add(struct wal *wal, const struct void_range *range);
+bool reclaimed_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last);
+/* The reclaimed range that holds `seq`, or the first one above it; NULL: none. */
+const struct seq_range *reclaimed_from(const struct wal *wal, uint32_t group, uint64_t seq);
 uint64_t floor_get(const struct wal *wal, uint32_t table_id, uint32_t group);
 bool floor_raise(struct wal *wal, uint32_t table_id, uint32_t group, uint64_t seq);
 bool table_add(struct wal *wal, struct table *table); /* takes; the next id */
@@ -349,10 +366,11 @@ enum { FOOTER_BYTES_LEAST = 2 * WAL_BLOCK };
 
 /* ---- buffers.c ---- */
 
-struct unit_buffer *unit_buffer_take(struct wal *wal, size_t bytes); /* NULL: out of memory */
-void unit_buffer_release(struct wal *wal, struct unit_buffer *buffer);  /* lock held */
-void unit_buffer_publish(struct wal *wal, struct unit_buffer *buffer);  /* lock held; takes */
-/* The buffer that holds [offset, offset + bytes) of a segment, referenced; NULL: none. Lock held. */
+struct unit_buffer *unit_buffer_take(struct wal *wal, size_t bytes);   /* NULL: out of memory */
+void unit_buffer_release(struct wal *wal, struct unit_buffer *buffer); /* lock held */
+void unit_buffer_publish(struct wal *wal, struct unit_buffer *buffer); /* lock held; takes */
+/* The buffer that holds [offset, offset + bytes) of a segment, referenced; NULL: none. Lock held.
+ */
 struct unit_buffer *unit_buffer_find(struct wal *wal, uint64_t segment_id, uint64_t offset,
                                      uint64_t bytes);
 void unit_buffers_deinit(struct wal *wal);
@@ -361,16 +379,19 @@ void unit_buffers_deinit(struct wal *wal);
 
 struct scratch *scratch_create(void);
 void scratch_destroy(struct scratch *scratch);
-/* Writes what is queued, up to one unit, and completes it. Called and returning with `lock` held. */
+/* Writes what is queued, up to one unit, and completes it. Called and returning with `lock` held.
+ */
 void writer_run(struct wal *wal);
 enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes_least,
                                 struct error *err) MUST_CHECK;
+/* Writes zeros over the file and syncs them: its blocks count as written from then on. */
+enum status file_zero_fill(struct env_file *file, uint64_t bytes, struct error *err) MUST_CHECK;
 enum status writer_seal(struct wal *wal, struct error *err) MUST_CHECK;
 enum status writer_floor(struct wal *wal, struct error *err) MUST_CHECK;
 /* Hands a submission of the engine's own to the queue and waits for it. */
 enum status wal_append_control(struct wal *wal, struct wal_entry *entries, uint32_t count,
                                struct control *control, struct error *err) MUST_CHECK;
-void writer_room_publish(struct wal *wal); /* lock held */
+void writer_room_publish(struct wal *wal);                   /* lock held */
 bool writer_may_grow(const struct wal *wal, uint64_t bytes); /* lock held: within budget? */
 void writer_complete(struct wal *wal, struct wal_submission *submission, enum status status,
                      const struct error *err);
@@ -396,8 +417,9 @@ bool state_wants_checkpoint(const struct wal *wal);
 
 bool producers_init(struct producers *producers, size_t max);
 void producers_deinit(struct producers *producers);
-/* Applies a durable entry. */
-void producers_apply(struct producers *producers, const struct record *record,
+/* Applies a durable entry. False: no memory for a producer that was not known, as after
+ * wal_producer_begin it always is. */
+bool producers_apply(struct producers *producers, const struct record *record,
                      const struct wal_contribution *contributions);
 void producers_release(struct producers *producers, const struct wal_contribution *contributions,
                        uint32_t count);

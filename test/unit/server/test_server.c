@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The whole server in one process, with all its threads: under TSan it shows what they share.
+ */
+#include <stdatomic.h>
+
+#include "../unit.h"
+#include "app/cmd/cmd.h"
+#include "app/server/server.h"
+
+enum { SENDERS = 3, REQUESTS = 24, ITEMS = 40 };
+
+struct sender {
+    uint16_t port;
+    int index;
+    _Atomic int stored;
+    struct env_thread *thread;
+};
+
+static void send_all(void *context)
+{
+    static const char *const paths[] = {"/v1/traces", "/v1/traces", "/v1/logs", "/v1/metrics"};
+    static const char *const modes[] = {"wait_for", "auto", "force"};
+    struct sender *sender = context;
+    struct error err;
+    struct http_client *client;
+    assert_ok(http_client_create("127.0.0.1", sender->port, 30000, &client, &err));
+    for (int i = 0; i < REQUESTS; i++) {
+        struct buf body = {0};
+        struct http_response response;
+        char producer[16], sequence[16];
+        enum gen_profile profile = (enum gen_profile)((i + sender->index) % GEN_PROFILE_COUNT);
+        snprintf(producer, sizeof producer, "p%d", sender->index);
+        snprintf(sequence, sizeof sequence, "%d", i + 1);
+        struct http_field fields[] = {{"Content-Type", "application/x-protobuf"},
+                                      {"Sluice-Producer", producer},
+                                      {"Sluice-Sequence", sequence},
+                                      {"Sluice-Commit", modes[i % 3]}};
+        gen_body(profile, 1, (uint64_t)(sender->index * 1000 + i), ITEMS, env_wall_ns(env_real()),
+                 &body);
+        assert_ok(http_client_request(client, "POST", paths[profile], fields, COUNT_OF(fields),
+                                      span_of(body.data, body.length), &response, &err));
+        sender->stored += response.code == 200;
+        buf_deinit(&body);
+    }
+    http_client_destroy(client);
+}
+
+static void read_api(struct server *server)
+{
+    static const char *const paths[] = {"/healthz", "/readyz", "/metrics", "/v1/status"};
+    struct error err;
+    struct http_client *client;
+    struct http_response response;
+    assert_ok(http_client_create("127.0.0.1", server_api_port(server), 30000, &client, &err));
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        assert_ok(http_client_request(client, "GET", paths[i], NULL, 0, (struct span){0}, &response,
+                                      &err));
+        assert_int_equal(response.code, 200);
+    }
+    assert_ok(http_client_request(client, "POST",
+                                  "/v1/lanes/clear-halt?table=otel.logs&decision=accept", NULL, 0,
+                                  (struct span){0}, &response, &err));
+    assert_int_equal(response.code, 400); /* it is not halted */
+    http_client_destroy(client);
+}
+
+static void test_senders_lanes_and_api_together(void **state)
+{
+    (void)state;
+    struct error err;
+    struct settings settings;
+    struct server *server;
+    struct sender senders[SENDERS] = {{0}};
+    char dir[] = "/tmp/sluice-server-XXXXXX", command[64];
+    assert_non_null(mkdtemp(dir));
+    settings_init(&settings);
+    snprintf(settings.data_dir, sizeof settings.data_dir, "%s/data", dir);
+    settings.otlp_http_port = settings.api_port = 0;
+    settings.otlp_workers = 2;
+    settings.publish_interval_ms = 20;
+    log_set_level(LOG_ERROR);
+    assert_ok(server_start(env_real(), &settings, &server, &err));
+    for (int i = 0; i < SENDERS; i++) {
+        senders[i].port = server_otlp_port(server);
+        senders[i].index = i;
+        assert_ok(env_thread_start(env_real(), "sender", send_all, &senders[i], &senders[i].thread,
+                                   &err));
+    }
+    for (int i = 0; i < 5; i++)
+        read_api(server);
+    for (int i = 0; i < SENDERS; i++) {
+        env_thread_join(senders[i].thread);
+        assert_int_equal(senders[i].stored, REQUESTS);
+    }
+    struct ingest_stats stats = ingest_stats(server_ingest(server));
+    assert_int_equal(stats.requests, SENDERS * REQUESTS);
+    assert_int_equal(stats.rows, SENDERS * REQUESTS * ITEMS);
+    server_stop(server);
+    /* The last round has published everything. */
+    struct stack stack;
+    assert_ok(stack_open(env_real(), &settings, &stack, &err));
+    struct publish_lane_info lane;
+    for (size_t i = 0; publisher_lane_at(stack.publisher, i, &lane); i++)
+        assert_int_equal(lane.lag_rows, 0);
+    stack_close(&stack);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void test_every_setting_survives_its_text(void **state)
+{
+    (void)state;
+    struct error err;
+    struct settings settings, back;
+    settings_init(&settings);
+    settings_init(&back);
+    assert_ok(settings_check(&settings, &err));
+    for (size_t i = 0; i < settings_count(); i++) {
+        struct buf text = {0};
+        settings_get_text(&settings, i, &text);
+        assert_ok(settings_set(&back, i, text.length ? (char *)text.data : "", text.length, &err));
+        buf_deinit(&text);
+    }
+    assert_memory_equal(&settings, &back, sizeof settings);
+    assert_status(STATUS_USAGE,
+                  settings_read_toml(&settings, "f", span_of_text("[otlp]\nhttp_prot=1"), &err));
+    assert_non_null(strstr(err.message, "f line 2: unknown key otlp.http_prot"));
+    assert_non_null(strstr(err.message, "otlp.http_port"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_senders_lanes_and_api_together),
+        cmocka_unit_test(test_every_setting_survives_its_text),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
