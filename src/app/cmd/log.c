@@ -109,17 +109,18 @@ static int repair(struct invocation *invocation)
 static int fork_log(struct invocation *invocation)
 {
     struct error err;
-    struct wal *wal = NULL;
+    struct stack stack = {0};
     struct log_id id;
     char text[LOG_ID_TEXT_BYTES];
     if (!cmd_take_flag(invocation, "--confirm"))
         return cmd_usage("log fork gives this log a new identity; repeat with --confirm");
     if (!cmd_no_more_words(invocation, 0))
         return 2;
-    enum status status = open_log(invocation, false, &wal, &err);
-    if (status == STATUS_OK)
-        status = wal_fork(wal, &id, &err);
-    wal_close(wal);
+    enum status status = stack_open(invocation->env, &invocation->settings, &stack, &err);
+    if (status != STATUS_OK)
+        return cmd_fail(&err);
+    status = publisher_fork(stack.publisher, &id, &err);
+    stack_close(&stack);
     if (status != STATUS_OK)
         return cmd_fail(&err);
     log_id_to_text(id, text);

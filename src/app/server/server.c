@@ -7,7 +7,7 @@
 
 #include "app/server/server_internal.h"
 
-enum { LAST_ROUND_MS = 10000, DRAIN_MS = 10000 };
+enum { LAST_ROUND_MS = 10000, DRAIN_MS = 10000, READY_BYTES = 1 << 20 /* a usual request */ };
 
 /* ---- API ---- */
 
@@ -136,10 +136,11 @@ bool server_is_ready(struct server *server, struct buf *out_why)
         buf_format(out_why, "%s is halted: %s\n  resolve: %s\n", lane.table, lane.reason,
                    lane.remedy);
     }
-    struct wal_usage usage = wal_usage(server->stack.wal);
-    if (usage.is_refusing) {
+    struct error err;
+    uint64_t retry_ms;
+    if (wal_admit(server->stack.wal, READY_BYTES, &retry_ms, &err) != STATUS_OK) {
         is_ready = false;
-        buf_put_text(out_why, "the log refuses writes: no space within its budget\n");
+        buf_format(out_why, "writes are refused: %s\n", err.message);
     }
     return is_ready;
 }
