@@ -87,6 +87,13 @@ static struct wire_field any_member(struct otlp_decoder *decoder, struct span an
 {
     struct wire wire = wire_of(any);
     struct wire_field field, member = {0};
+    /* Nearly all are one string shorter than 128 bytes. */
+    if (any.length >= 2 && any.data[0] == ANY_STRING && any.data[1] == any.length - 2 &&
+        any.length < 130) {
+        member.key = ANY_STRING;
+        member.bytes = span_of(any.data + 2, any.length - 2);
+        return member;
+    }
     while (wire_next(&wire, &field)) {
         switch (field.key) {
         case ANY_STRING:
@@ -188,6 +195,18 @@ static struct key_value parse_key_value(struct otlp_decoder *decoder, struct spa
     struct wire wire = wire_of(pair);
     struct wire_field field;
     struct key_value result = {.key = {.data = (const uint8_t *)""}};
+    const uint8_t *bytes = pair.data;
+    /* Nearly all are a key and a value, each shorter than 128 bytes. */
+    if (pair.length >= 4 && bytes[0] == WIRE_KEY(1, WIRE_LEN) && bytes[1] < 128 &&
+        (size_t)bytes[1] + 4 <= pair.length && bytes[2 + bytes[1]] == WIRE_KEY(2, WIRE_LEN) &&
+        bytes[3 + bytes[1]] < 128 && (size_t)bytes[1] + bytes[3 + bytes[1]] + 4 == pair.length) {
+        size_t key_length = bytes[1];
+        return (struct key_value){
+            .key = span_of(bytes + 2, key_length),
+            .value = span_of(bytes + 4 + key_length, pair.length - 4 - key_length),
+            .has_value = true,
+        };
+    }
     while (wire_next(&wire, &field)) {
         if (field.key == WIRE_KEY(1, WIRE_LEN)) {
             result.key = field.bytes;
