@@ -56,9 +56,19 @@ void hex_encode(char *out, const void *data, size_t bytes)
 {
     static const char digits[] = "0123456789abcdef";
     const uint8_t *in = data;
-    for (size_t i = 0; i < bytes; i++) {
-        out[2 * i] = digits[in[i] >> 4];
-        out[2 * i + 1] = digits[in[i] & 15];
+    /* Four bytes a step: spread their nibbles over eight bytes, then turn each into its digit. */
+    for (; bytes >= 4; bytes -= 4, in += 4, out += 8) {
+        uint64_t x = __builtin_bswap32(get_le32(in));
+        x = (x << 16 | x) & 0x0000ffff0000ffffu;
+        x = (x << 8 | x) & 0x00ff00ff00ff00ffu;
+        x = (x << 4 | x) & 0x0f0f0f0f0f0f0f0fu;
+        uint64_t is_letter = (x + 0x0606060606060606u) >> 4 & 0x0101010101010101u;
+        x += 0x3030303030303030u + is_letter * 39;
+        put_le64(out, __builtin_bswap64(x));
+    }
+    for (; bytes; bytes--, in++) {
+        *out++ = digits[*in >> 4];
+        *out++ = digits[*in & 15];
     }
 }
 
@@ -185,17 +195,20 @@ bool parse_duration_ms(const char *text, size_t length, uint64_t *out_ms)
 size_t i64_to_text(char out[I64_TEXT_MAX], int64_t value)
 {
     char reversed[I64_TEXT_MAX];
-    size_t count = 0, length = 0;
+    size_t at = sizeof reversed, length = 0;
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do {
-        reversed[count++] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest);
+    for (; rest >= 100; rest /= 100) {
+        unsigned pair = (unsigned)(rest % 100);
+        reversed[--at] = (char)('0' + pair % 10);
+        reversed[--at] = (char)('0' + pair / 10);
+    }
+    reversed[--at] = (char)('0' + rest % 10);
+    if (rest >= 10)
+        reversed[--at] = (char)('0' + rest / 10);
     if (value < 0)
         out[length++] = '-';
-    while (count)
-        out[length++] = reversed[--count];
-    return length;
+    memcpy(out + length, reversed + at, sizeof reversed - at);
+    return length + sizeof reversed - at;
 }
 
 size_t base64_encode(char *out, const void *data, size_t bytes)

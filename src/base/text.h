@@ -10,7 +10,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 bool utf8_is_valid(const void *text, size_t bytes);
+
+/* The same, quick for the short ASCII that most text is. */
+static inline bool text_is_valid(const void *text, size_t bytes)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    uint64_t bits = 0x80;
+    if (bytes >= 8 && bytes <= 32) {
+        bits = get_le64(at) | get_le64(at + bytes - 8);
+        if (bytes > 16)
+            bits |= get_le64(at + 8) | get_le64(at + bytes - 16);
+    } else if (bytes >= 4 && bytes < 8) {
+        bits = (uint64_t)get_le32(at) | get_le32(at + bytes - 4);
+    } else if (bytes < 4) {
+        bits = bytes ? (uint64_t)at[0] | at[bytes / 2] | at[bytes - 1] : 0;
+    }
+    return !(bits & 0x8080808080808080u) || utf8_is_valid(text, bytes);
+}
 
 /* Length of the valid sequence at `text` (1-4), or 0 if the bytes there are not one. */
 size_t utf8_sequence(const uint8_t *text, size_t bytes);

@@ -24,7 +24,7 @@ static void repair_utf8(struct span text, struct buf *out)
 /* The text itself, or a repaired copy in decoder->text. */
 static struct span clean_text(struct otlp_decoder *decoder, struct span text)
 {
-    if (__builtin_expect(utf8_is_valid(text.data, text.length), 1))
+    if (__builtin_expect(text_is_valid(text.data, text.length), 1))
         return text;
     decoder->is_raw = true;
     buf_clear(&decoder->text);
@@ -397,6 +397,35 @@ static bool put_expected_key(struct arrow_builder *map, struct span key, size_t 
     return true;
 }
 
+/* The usual pair, without a detour: a key that is expected here, and a short string that is valid.
+ * The buffers have room: put_reserve saw to it. */
+static bool put_usual_pair(struct otlp_decoder *decoder, struct arrow_builder *map,
+                           const struct key_value *pair, size_t place)
+{
+    struct arrow_builder *values = &map->children[1];
+    const uint8_t *any = pair->value.data;
+    size_t length = pair->value.length;
+    if (length < 2 || length >= 130 || any[0] != ANY_STRING || any[1] != length - 2 ||
+        !text_is_valid(any + 2, length - 2) || !put_expected_key(map, pair->key, place))
+        return false;
+    copy_short(values->values.data + values->values.length, any + 2, length - 2);
+    values->values.length += length - 2;
+    put_le32(values->offsets.data + values->offsets.length, (uint32_t)values->values.length);
+    values->offsets.length += sizeof(int32_t);
+    arrow_push_valid(values);
+    decoder->types.data[decoder->types.length++] = 's';
+    return true;
+}
+
+/* Room for the strings of `count` pairs in all buffers that put_usual_pair writes to. */
+static bool put_reserve(struct otlp_decoder *decoder, struct arrow_builder *map, size_t count)
+{
+    struct arrow_builder *values = &map->children[1];
+    return values->values.length < INT32_MAX / 2 && buf_reserve(&decoder->types, count) &&
+           buf_reserve(&values->offsets, count * sizeof(int32_t)) &&
+           buf_reserve(&values->values, count * 128);
+}
+
 static void put_pair(struct otlp_decoder *decoder, struct arrow_builder *map,
                      const struct key_value *pair, size_t place)
 {
@@ -464,8 +493,13 @@ void otlp_put_attributes(struct otlp_decoder *decoder, struct arrow_builder *map
     int64_t start = map->children[0].length;
     bool is_plain = count <= FEW_PAIRS && map->children[0].field->is_dictionary;
     buf_clear(&decoder->types);
-    for (size_t i = 0; i < count && is_plain; i++)
-        put_pair(decoder, map, &parsed[i], i);
+    bool has_room = is_plain && put_reserve(decoder, map, count);
+    for (size_t i = 0; i < count && is_plain; i++) {
+        if (!has_room || !put_usual_pair(decoder, map, &parsed[i], i)) {
+            put_pair(decoder, map, &parsed[i], i);
+            has_room = put_reserve(decoder, map, count - i);
+        }
+    }
     if (is_plain && !arrow_builder_failed(&map->children[0]) && has_twin(map, (size_t)start)) {
         arrow_builder_truncate(&map->children[0], start);
         arrow_builder_truncate(&map->children[1], start);

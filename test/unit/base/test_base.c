@@ -48,8 +48,20 @@ static void test_utf8(void **state)
         {"\xe2\x82", false},         /* cut off */
         {"12345678\xff", false},
     };
-    for (size_t i = 0; i < COUNT_OF(cases); i++)
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         assert_int_equal(utf8_is_valid(cases[i].text, strlen(cases[i].text)), cases[i].is_valid);
+        assert_int_equal(text_is_valid(cases[i].text, strlen(cases[i].text)), cases[i].is_valid);
+    }
+    /* A bad byte anywhere in text of any length up to 40. */
+    for (size_t length = 1; length <= 40; length++) {
+        for (size_t bad = 0; bad < length; bad++) {
+            char text[40];
+            memset(text, 'a', sizeof text);
+            assert_true(text_is_valid(text, length));
+            text[bad] = (char)0xff;
+            assert_false(text_is_valid(text, length));
+        }
+    }
 }
 
 static void test_numbers(void **state)
@@ -107,6 +119,34 @@ static void test_numbers(void **state)
     char digits[I64_TEXT_MAX + 1] = {0};
     digits[i64_to_text(digits, INT64_MIN)] = '\0';
     assert_string_equal(digits, "-9223372036854775808");
+}
+
+static void test_hex_at_every_length(void **state)
+{
+    (void)state;
+    uint8_t bytes[64], back[64] = {11};
+    char text[2 * sizeof bytes + 1] = "";
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 37 + 11);
+    for (size_t length = 0; length <= sizeof bytes; length++) {
+        hex_encode(text, bytes, length);
+        text[2 * length] = '\0';
+        assert_int_equal(strspn(text, "0123456789abcdef"), 2 * length);
+        assert_true(hex_decode(back, length, text, 2 * length));
+        assert_memory_equal(back, bytes, length ? length : 1);
+        back[0] = bytes[0];
+    }
+    bytes[0] = 0x09;
+    bytes[1] = 0xaf;
+    hex_encode(text, bytes, 2);
+    assert_memory_equal(text, "09af", 4);
+    static const int64_t numbers[] = {0, 9, 10, 99, 100, 101, 12345, -1, -10, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        char digits[I64_TEXT_MAX + 1] = "", expected[24];
+        digits[i64_to_text(digits, numbers[i])] = '\0';
+        snprintf(expected, sizeof expected, "%lld", (long long)numbers[i]);
+        assert_string_equal(digits, expected);
+    }
 }
 
 static void test_base64_and_distance(void **state)
@@ -219,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_hash128_sum_is_a_group),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_hex_at_every_length),
         cmocka_unit_test(test_base64_and_distance),
         cmocka_unit_test(test_cursor_never_reads_past_its_end),
         cmocka_unit_test(test_buf_reports_its_limit_once),
