@@ -25,11 +25,9 @@ def test_copy_is_equal(tool, tmp_path, name, codec, sent):
     assert repr(got.to_pydict()) == repr(table.to_pydict())
 
 
-@pytest.mark.parametrize("name", sorted(cases()))
+@pytest.mark.parametrize("name", sorted(n for n, table in cases().items() if table.to_batches()))
 def test_gather_reverses(tool, tmp_path, name):
     table = cases()[name]
-    if not table.to_batches():
-        pytest.skip("nothing to gather")
     (tmp_path / "in").write_bytes(stream_bytes(table))
     tool("arrow_copy", tmp_path / "in", tmp_path / "out", "none", "reverse")
     got = read(tmp_path / "out")

@@ -112,6 +112,18 @@ def test_iceberg_java_reads_the_same_values(stored, table):
     assert theirs == ours and theirs
 
 
+@pytest.mark.parametrize("table", otlp_rows.TABLES)
+def test_clickhouse_reads_the_same_values(stored, table):
+    directory, _ = stored
+    theirs = sorted((int(r["_sluice_seq"]), int(r["_sluice_index"]), r["service_name"], int(r["time"]),
+                     list(zip(r["keys"], r["values"])))
+                    for r in sluice.read_clickhouse(directory, table))
+    ours = sorted((r["_sluice_seq"], r["_sluice_index"], r["service_name"], plain(r["time"]),
+                   otlp_rows.pairs(r["attributes"]))
+                  for r in sluice.read_pyiceberg(directory, table).to_pylist())
+    assert theirs == ours and ours
+
+
 def test_columns_hold_what_otlp_defines(stored):
     """Only what columns cannot hold goes to _sluice_raw: messages without the profiles' fields do not."""
     directory, sent = stored
