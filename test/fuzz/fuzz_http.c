@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Request heads and chunked bodies. The first byte is where a chunked body is cut in two: the pieces
- * must give what the whole gives.
+ * Request heads and chunked bodies. The first byte is where a chunked body is cut in two: the
+ * pieces must give what the whole gives.
  */
 #include "net/http/http.h"
 

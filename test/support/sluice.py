@@ -157,13 +157,16 @@ def read_polars(directory, table):
     return polars.scan_iceberg(catalog(directory).load_table(("otel", table))).collect().to_arrow()
 
 
+def clickhouse(query, directory, form="TSV"):
+    """In a process of its own, because ClickHouse opens files below its working directory alone."""
+    return subprocess.run([sys.executable, "-c", "import chdb, sys; sys.stdout.write(str(chdb.query("
+                           "sys.argv[1], sys.argv[2])))", query, form], cwd=directory, check=True,
+                          capture_output=True, text=True).stdout
+
+
 def read_clickhouse(directory, table):
-    """Rows as dicts; only columns whose types ClickHouse hands over unchanged. In a process of its own,
-    because it opens files below its working directory alone."""
+    """Rows as dicts; only columns whose types ClickHouse hands over unchanged."""
     query = ("SELECT _sluice_seq, _sluice_index, mapKeys(attributes) AS keys, mapValues(attributes) AS"
              " values, service_name, toUnixTimestamp64Micro(time) AS time"
              f" FROM icebergLocal('{directory}/warehouse/otel/{table}')")
-    done = subprocess.run([sys.executable, "-c", "import chdb, sys; sys.stdout.write(str(chdb.query("
-                           "sys.argv[1], 'JSONEachRow')))", query], cwd=directory, check=True,
-                          capture_output=True, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in clickhouse(query, directory, "JSONEachRow").splitlines()]

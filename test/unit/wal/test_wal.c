@@ -148,7 +148,7 @@ static void test_retention_gives_room_back(void **state)
             uint64_t retry_ms = 0;
             /* The keeper may have made room since. */
             if (wal_admit(f.wal, 60000, &retry_ms, &err) != STATUS_OK)
-                assert_int_equal(retry_ms, 1000);
+                assert_in_range(retry_ms, 100, 60000);
         }
         if (status != STATUS_OK || i % 100 == 99) {
             struct wal_ack ack = {.through = wal_synced_end(f.wal, 0)};
@@ -340,6 +340,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_golden_log_opens),
         cmocka_unit_test(test_golden_segment_is_encoded_the_same),
+        cmocka_unit_test(test_retry_follows_the_drain),
         cmocka_unit_test(test_format_refuses_what_is_not_it),
     };
     if (argc > 1)

@@ -9,6 +9,7 @@ extern const char *wal_test_source_dir; /* where golden/ is */
 
 void test_golden_log_opens(void **state);
 void test_golden_segment_is_encoded_the_same(void **state);
+void test_retry_follows_the_drain(void **state);
 void test_format_refuses_what_is_not_it(void **state);
 
 #endif
