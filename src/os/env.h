@@ -29,6 +29,8 @@ enum env_open_flags {
     ENV_EXCLUSIVE = 8, /* with ENV_CREATE: EXISTS if there */
     ENV_TRUNCATE = 16,
     ENV_DIRECT = 32, /* O_DIRECT; UNSUPPORTED where the file system has none */
+    ENV_DSYNC = 64,  /* O_DSYNC: each write is durable when it returns, as if env_sync had followed
+                        for these bytes alone */
 };
 
 struct env_stat {

@@ -49,6 +49,7 @@ static enum status real_open(struct env *env, const char *path, unsigned flags,
     mode |= flags & ENV_EXCLUSIVE ? O_EXCL : 0;
     mode |= flags & ENV_TRUNCATE ? O_TRUNC : 0;
     mode |= flags & ENV_DIRECT ? O_DIRECT : 0;
+    mode |= flags & ENV_DSYNC ? O_DSYNC : 0;
     struct real_file *file = mem_alloc_zero(1, sizeof *file);
     if (!file)
         return error_set(err, STATUS_NO_MEMORY, "open %s: out of memory", path);

@@ -106,8 +106,9 @@ def test_a_failed_sync_of_the_log_ends_the_process_with_74(tmp_path, nth):
     data = tmp_path / "data"
     sluice.Server(data, "--log-segment-bytes", "4MiB").start().stop()
     server = sluice.Server(data, "--log-segment-bytes", "4MiB", "--publish-interval", "1h", wrapper=(
-        "strace", "-f", "-o", "/dev/null", "-e", "trace=fdatasync", "-e",
-        f"inject=fdatasync:error=EIO:when={40 + nth}+"))
+        # Where a unit is one direct write, that is the sync which fails.
+        "strace", "-f", "-o", "/dev/null", "-e", "trace=fdatasync,pwritev", "-e",
+        f"inject=fdatasync,pwritev:error=EIO:when={80 + nth}+"))
     server.start()
     acknowledged = []
     for n in range(300):

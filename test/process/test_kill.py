@@ -52,9 +52,12 @@ def line_of_the_crash_table(directory):
 
 def settle(server, book, foreign):
     """Starts what was killed, publishes the rest, stops; then the books must balance."""
-    server.start()
-    server.wait_published()
-    server.stop()
+    try:
+        server.start()
+        server.wait_published()
+        server.stop()
+    finally:
+        server.kill()
     book.check(server.directory, foreign)
 
 
@@ -88,6 +91,9 @@ def test_kill_at_every_step_of_a_publication(started, tmp_path):
     points = watch_one_publication(server, book, tmp_path)
     assert len(points) > 40
     reached = collections.Counter()
+    checkpoint = max(i for i, (call, _, line) in enumerate(points)
+                     if call == "rename" and "checkpoint" in line)
+    points += points[checkpoint + 1:]  # few calls lie in 8
     for call, n, _ in points * (8 if DEEP else 1):
         trace = faults.Trace(server, tmp_path / "trace", call, f"signal=KILL:when={n}")
         request = book.new(rows=chance.randrange(1, 40))
@@ -123,8 +129,11 @@ def test_every_call_of_a_publication_fails_once(started, tmp_path, error):
     """Where the catalog's reply is an error after the commit stands, it is not repeated (TC6); a failed
     sync of log or journal ends the process with 74, everything else is tried again (L24)."""
     server, book, foreign = started
+    chance = random.Random(SEED)
     points = [p for p in watch_one_publication(server, book, tmp_path)
-              if error == "EIO" or p[0] not in ("unlink",)]
+              if error == "EIO" or p[0] in ("openat", "pwritev", "rename", "link", "fallocate")]
+    if not DEEP:
+        points = chance.sample(points, 24 if error == "EIO" else 10)
     ended = 0
     for call, n, line in points:
         trace = faults.Trace(server, tmp_path / "trace", call, f"error={error}:when={n}")
@@ -232,7 +241,7 @@ def test_kill_at_random_while_others_commit(tmp_path):
             server.kill()
             reached[line_of_the_crash_table(server.directory)] += 1
             server.start(wait=False)  # may die while it recovers
-            time.sleep(chance.uniform(0, 0.3))
+            time.sleep(chance.uniform(0, 0.3 if chance.random() < 0.8 else 1.0))
             assert server.process.poll() is None, server.log()
     finally:
         others.set()

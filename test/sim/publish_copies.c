@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Directories copied and put back, as an operator does it with a backup: the files get new inodes, the
- * directories keep theirs.
+ * Directories copied and put back, as an operator does it with a backup: the files get new inodes,
+ * the directories keep theirs.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * The world of sim_publish: one disk with a log, a catalog and a warehouse, the processes that use
  * them, and the model of what must hold. The model knows what was submitted and what was answered;
- * it shares no code with the engine but the calls that it makes of it, reads data files with a reader
- * of its own, and the positions in a table as text.
+ * it shares no code with the engine but the calls that it makes of it, reads data files with a
+ * reader of its own, and the positions in a table as text.
  */
 #ifndef SLUICE_TEST_PUBLISH_WORLD_H
 #define SLUICE_TEST_PUBLISH_WORLD_H
@@ -15,8 +15,8 @@ enum {
     GROUPS_MAX = 3,
     TABLES_MAX = 2,
     INSTANCES_MAX = 2,
-    ROWS_MAX = 8,      /* of an entry */
-    ROW_STRIDE = 16,   /* a row's id is its entry's number times this, and its place */
+    ROWS_MAX = 8,    /* of an entry */
+    ROW_STRIDE = 16, /* a row's id is its entry's number times this, and its place */
     FOREIGN_MAX = 256,
     PATHS_MAX = 4096,
 };
@@ -25,11 +25,12 @@ enum {
 
 /* What a seed is about. */
 enum story {
-    STORY_PLAIN,         /* crashes, faults, another engine: nothing may ever halt */
-    STORY_OLD_STATE,     /* the publisher's state is put back to an older copy: goes on */
-    STORY_OLD_DATA,      /* log and state are: goes on, or halts where the table is ahead */
+    STORY_PLAIN,          /* crashes, faults, another engine: nothing may ever halt */
+    STORY_OLD_STATE,      /* the publisher's state is put back to an older copy: goes on */
+    STORY_OLD_DATA,       /* log and state are: goes on, or halts where the table is ahead */
     STORY_OLD_DATA_MOVED, /* the same into another directory: takes over, or halts */
-    STORY_COPY,          /* a copy of the directory runs beside the original */
+    STORY_COPY,           /* a copy of the directory runs beside the original */
+    STORY_DAMAGE,         /* others roll a table back, or drop it: halts */
     STORY_COUNT
 };
 
@@ -40,10 +41,12 @@ enum entry_state {
     ENTRY_NEVER,   /* refused, or lost with a log that was put back: must not be seen */
 };
 
+struct saved_dir;
+
 struct entry {
     uint32_t instance, table, group, rows;
     enum entry_state state;
-    uint64_t seq; /* 0: not known */
+    uint64_t seq;             /* 0: not known */
     uint32_t present, before; /* rows in the table: bits; now, and at the check before */
     uint32_t must_stay;       /* rows that a table on the disk had */
     bool in_log[INSTANCES_MAX];
@@ -69,8 +72,9 @@ struct seen {
 struct instance {
     struct model *model;
     uint32_t index;
-    bool is_there;    /* has a directory */
-    char root[16];    /* "/data" */
+    bool is_there; /* has a directory */
+    char root[16]; /* "/data" */
+    char log_dir[32], state_dir[32];
     struct wal *wal;
     struct store *store;
     struct catalog *catalog;
@@ -83,7 +87,7 @@ struct instance {
     bool has_old_state;
     bool must_halt[TABLES_MAX];
     bool is_stopped[TABLES_MAX]; /* halted or stood down, when last asked */
-    bool is_settled; /* nothing left to publish, in the last rounds */
+    bool is_settled;             /* nothing left to publish, in the last rounds */
     char reason[TABLES_MAX][480];
 };
 
@@ -95,11 +99,14 @@ struct model {
     struct env *env;
     enum story story;
     uint32_t groups, tables, writers, ops, engine_ops;
-    bool with_thread;         /* the publisher's own, not a poller of ours */
+    bool with_thread; /* the publisher's own, not a poller of ours */
     bool engine_expires, engine_forgets;
-    bool is_healing;          /* the last rounds: no faults, all is published */
-    bool is_quiet;            /* the very last one: nothing is written either */
-    bool was_power_cut;       /* since the last look */
+    bool is_tight;               /* a small volume */
+    bool is_healing;             /* the last rounds: no faults, all is published */
+    bool is_quiet;               /* the very last one: nothing is written either */
+    bool is_damaged, is_dropped; /* table 0 */
+    size_t accepted_from;        /* entries from here on are published again */
+    bool was_power_cut;          /* since the last look */
     struct wal_options wal_options;
     struct publish_options publish_options;
     struct publish_table definitions[TABLES_MAX];
@@ -114,17 +121,19 @@ struct model {
     char *paths[PATHS_MAX]; /* of live data files, at the look under way */
     size_t path_count;
     struct instance instances[INSTANCES_MAX];
+    bool wants_copy; /* somebody takes a backup while the run is under way */
+    struct saved_dir *saved;
 };
 
 extern struct totals {
     uint64_t seeds, runs, looks, submissions, rows, rows_checked, files_read;
     uint64_t open_refused, refused, written_lost;
     uint64_t commits, rebases, retries, takeovers, halts, stand_downs, kept_going;
-    uint64_t recovered_intents, recovered_descriptors;
+    uint64_t intents_found, descriptors_found, rollbacks, tables_dropped, backups_live, decisions;
     uint64_t foreign_applied, foreign_failed, foreign_unknown, properties_set, properties_removed,
         snapshots_expired;
     uint64_t stories[STORY_COUNT];
-    uint64_t tails_cut, segments_dropped, acks_checked, orphans_checked;
+    uint64_t tails_cut, segments_dropped, acks_checked, orphans_checked, came_back;
     struct sim_counts sim;
 } totals;
 
@@ -137,8 +146,8 @@ struct catalog_ident table_ident(const struct model *model, uint32_t table);
 /* ---- publish_model.c ---- */
 
 uint64_t entry_add(struct model *model, struct entry entry);
-/* What is in the tables: every promise that can be judged from outside. Runs a process of its own on a
- * copy of the disk, which is put back. */
+/* What is in the tables: every promise that can be judged from outside. Runs a process of its own
+ * on a copy of the disk, which is put back. */
 void model_look(struct model *model);
 /* What the log of an instance that has just been opened says, against the last look. */
 void model_check_open(struct instance *instance);
@@ -154,9 +163,11 @@ void model_scan_log(struct instance *instance);
 void node_main(void *model); /* one run of all instances */
 void node_define_tables(struct model *model);
 
-/* ---- publish_copies.c ---- */
+/* ---- publish_damage.c ---- */
 
-struct saved_dir;
+void damage_do(struct model *model);
+
+/* ---- publish_copies.c ---- */
 
 /* The files under `root` as the node sees them now. */
 struct saved_dir *saved_dir_take(struct model *model, const char *root);

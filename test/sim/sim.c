@@ -58,6 +58,11 @@ uint64_t sim_trace(const struct sim *sim)
     return sim->trace;
 }
 
+void sim_trace_skip(struct sim *sim, const char *suffix)
+{
+    sim->untraced = suffix;
+}
+
 struct sim_node *sim_node_create(struct sim *sim, uint64_t volume_bytes)
 {
     struct sim_node *node = sim_malloc(sizeof *node);
@@ -84,6 +89,11 @@ struct sim_faults *sim_node_faults(struct sim_node *node)
 void sim_node_volume(struct sim_node *node, uint64_t bytes)
 {
     node->disk.volume_bytes = bytes;
+}
+
+void sim_node_direct(struct sim_node *node, bool is_supported)
+{
+    node->has_direct = is_supported;
 }
 
 static void fibers_drop(struct sim_node *node)

@@ -61,11 +61,15 @@ void sim_destroy(struct sim *sim);
 struct random *sim_random(struct sim *sim); /* the test's own stream */
 struct sim_counts sim_counts(const struct sim *sim);
 uint64_t sim_trace(const struct sim *sim); /* hash over every call so far: equal in a replay */
+/* Leaves the bytes written to files of this suffix (a literal) out of the trace. */
+void sim_trace_skip(struct sim *sim, const char *suffix);
 
 struct sim_node *sim_node_create(struct sim *sim, uint64_t volume_bytes);
 struct env *sim_node_env(struct sim_node *node);
 struct sim_faults *sim_node_faults(struct sim_node *node);
 void sim_node_volume(struct sim_node *node, uint64_t bytes); /* changes its size */
+/* Whether files can be opened with ENV_DIRECT and ENV_DSYNC; not at first. */
+void sim_node_direct(struct sim_node *node, bool is_supported);
 
 /* The disk of a node that is down, as it stands, pending operations too. A test may look at a copy
  * with code that changes it, and put the disk back. */

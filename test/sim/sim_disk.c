@@ -92,6 +92,26 @@ void disk_settle(struct inode *inode, uint64_t last)
     }
 }
 
+void disk_settle_range(struct inode *inode, uint64_t last, uint64_t from, uint64_t to)
+{
+    struct op **at = &inode->pending;
+    while (*at && (*at)->number <= last) {
+        struct op *op = *at;
+        bool is_touched =
+            op->kind == OP_RESIZE || (op->offset < to && from < op->offset + op->bytes);
+        if (!is_touched) {
+            at = &op->next;
+            continue;
+        }
+        op_apply(inode, op);
+        *at = op->next;
+        op_free(op);
+    }
+    inode->pending_tail = at;
+    while (*inode->pending_tail)
+        inode->pending_tail = &(*inode->pending_tail)->next;
+}
+
 void disk_sync_fails(struct sim *sim, struct inode *inode)
 {
     while (inode->pending) {

@@ -12,7 +12,7 @@ struct sim_file {
     struct sim_node *node;
     struct inode *inode;
     char name[48];
-    bool holds_lock, may_fail;
+    bool holds_lock, may_fail, is_dsync;
 };
 
 struct sim_mutex {
@@ -69,7 +69,7 @@ static enum status sim_open(struct env *env, const char *path, unsigned flags,
     struct sim_node *node = node_of(env);
     sim_step(node, TAG_OPEN);
     struct inode *inode = disk_find(&node->disk, path);
-    if (flags & ENV_DIRECT)
+    if ((flags & ENV_DIRECT) && !(node->has_direct && (flags & ENV_DSYNC)))
         return error_set(err, STATUS_UNSUPPORTED, "open %s: no direct access here", path);
     if (!inode && !(flags & ENV_CREATE))
         return error_set(err, STATUS_NOT_FOUND, "open %s: no such file", path);
@@ -85,8 +85,11 @@ static enum status sim_open(struct env *env, const char *path, unsigned flags,
     if ((flags & ENV_TRUNCATE) && !disk_resize(&node->disk, inode, 0))
         CHECK(!"shrinking needs no room");
     inode->opens++;
-    *file = (struct sim_file){
-        .base.ops = &sim_ops, .node = node, .inode = inode, .may_fail = syncs_may_fail(node, path)};
+    *file = (struct sim_file){.base.ops = &sim_ops,
+                              .node = node,
+                              .inode = inode,
+                              .may_fail = syncs_may_fail(node, path),
+                              .is_dsync = flags & ENV_DSYNC};
     size_t length = strlen(path);
     snprintf(file->name, sizeof file->name, "%s", path + (length > 40 ? length - 40 : 0));
     *out_file = &file->base;
@@ -123,6 +126,30 @@ static enum status no_space(struct error *err, const char *what, const char *nam
     return error_set(err, STATUS_NO_SPACE, "%s %s: no space left", what, name);
 }
 
+static bool is_traced(const struct sim *sim, const char *name)
+{
+    size_t length = strlen(name), suffix = sim->untraced ? strlen(sim->untraced) : 0;
+    return suffix == 0 || length < suffix || strcmp(name + length - suffix, sim->untraced) != 0;
+}
+
+/* The device's part of a sync: time passes, and it may fail. */
+static enum status sync_wait(struct sim_file *file, struct error *err)
+{
+    struct sim_node *node = file->node;
+    char name[48];
+    memcpy(name, file->name, sizeof name);
+    struct inode *inode = file->inode;
+    bool is_failed = file->may_fail && sim_fault(node, node->faults.sync_fails);
+    if (node->running)
+        sim_block(node, FIBER_SLEEPING, NULL,
+                  node->sim->now_ns + 50000 + (int64_t)random_below(&node->sim->schedule, 400000));
+    if (!is_failed)
+        return STATUS_OK;
+    disk_sync_fails(node->sim, inode);
+    node->sim->counts.syncs_failed++;
+    return error_set(err, STATUS_IO, "sync %s: injected", name);
+}
+
 static enum status sim_write(struct env_file *base, uint64_t offset, const struct env_slice *slices,
                              size_t count, struct error *err)
 {
@@ -142,34 +169,34 @@ static enum status sim_write(struct env_file *base, uint64_t offset, const struc
     }
     bool is_failed = total > 0 && sim_fault(node, node->faults.write_no_space);
     size_t part = is_failed ? (size_t)random_below(&node->sim->faults, total) : total;
-    node->sim->trace = hash64_seeded(all, total, node->sim->trace);
+    if (is_traced(node->sim, file->name))
+        node->sim->trace = hash64_seeded(all, total, node->sim->trace);
     bool has_room = disk_write(&node->disk, file->inode, offset, all, part);
     file->inode->modified_ns = node->sim->now_ns;
     free(all);
     node->sim->counts.no_space += is_failed;
     node->sim->counts.volume_full += !has_room;
-    return is_failed || !has_room ? no_space(err, "write", file->name) : STATUS_OK;
+    if (is_failed || !has_room)
+        return no_space(err, "write", file->name);
+    if (!file->is_dsync)
+        return STATUS_OK;
+    struct inode *inode = file->inode;
+    uint64_t last = inode->op_next;
+    sim_step(node, TAG_SYNC);
+    node->sim->counts.syncs++;
+    TRY(sync_wait(file, err));
+    disk_settle_range(inode, last, offset, offset + total);
+    return STATUS_OK;
 }
 
 static enum status sim_sync(struct env_file *base, struct error *err)
 {
     struct sim_file *file = file_of(base);
-    struct sim_node *node = file->node;
     struct inode *inode = file->inode;
-    char name[48];
-    sim_step(node, TAG_SYNC);
-    node->sim->counts.syncs++;
-    memcpy(name, file->name, sizeof name);
+    sim_step(file->node, TAG_SYNC);
+    file->node->sim->counts.syncs++;
     uint64_t last = inode->op_next;
-    bool is_failed = file->may_fail && sim_fault(node, node->faults.sync_fails);
-    if (node->running)
-        sim_block(node, FIBER_SLEEPING, NULL,
-                  node->sim->now_ns + 50000 + (int64_t)random_below(&node->sim->schedule, 400000));
-    if (is_failed) {
-        disk_sync_fails(node->sim, inode);
-        node->sim->counts.syncs_failed++;
-        return error_set(err, STATUS_IO, "sync %s: injected", name);
-    }
+    TRY(sync_wait(file, err));
     disk_settle(inode, last);
     return STATUS_OK;
 }

@@ -100,7 +100,7 @@ struct sim_node {
     struct sim_faults faults;
     uint64_t crash_in; /* calls; 0: never */
     enum sim_end crash_how, end;
-    bool is_crashing;
+    bool is_crashing, has_direct;
     int exit_code;
     char exit_reason[256];
     int64_t wall_offset_ns;
@@ -112,6 +112,7 @@ struct sim {
     struct random schedule, disk, faults, test, identity;
     struct sim_counts counts;
     uint64_t trace;
+    const char *untraced; /* suffix of names; or NULL */
     int64_t now_ns;
     ucontext_t scheduler;
     const void *scheduler_stack;
@@ -150,6 +151,8 @@ bool disk_write(struct disk *disk, struct inode *inode, uint64_t offset, const v
 bool disk_resize(struct disk *disk, struct inode *inode, uint64_t bytes);
 /* Applies the pending operations numbered up to `last` to the disk. */
 void disk_settle(struct inode *inode, uint64_t last);
+/* Of those, what touches the range, and the file's size: a write that is its own sync. */
+void disk_settle_range(struct inode *inode, uint64_t last, uint64_t from, uint64_t to);
 uint64_t disk_used(const struct disk *disk);
 void disk_copy(const struct disk *from, struct disk *out);
 /* False: another handle has part of the range. Takes the place of what the holder has there. */

@@ -8,13 +8,13 @@
 
 #include "flow/publish/publish_internal.h"
 
-enum { SAID_MAX = 10, SAID_BYTES = 96 };
+enum { SAID_MAX = 12, SAID_BYTES = 96 };
 
 /* What a commit says of our log, as properties and as summary entries. */
 struct saying {
     char keys[SAID_MAX][SAID_BYTES];
     char short_values[SAID_MAX][80];
-    struct buf positions, range;
+    struct buf positions, range, since, starts;
     struct iceberg_pair pairs[SAID_MAX];
     size_t property_count; /* the first of `pairs` are properties too */
     size_t count;
@@ -55,7 +55,26 @@ struct statement {
     uint64_t rows;
 };
 
-static enum status saying_init(struct saying *saying, const struct lane *lane,
+/* Tells a later `log fork` where copies of this log part. */
+static enum status say_starts(struct saying *saying, struct lane *lane,
+                              const struct statement *statement, struct error *err)
+{
+    struct positions since;
+    if (!range_starts(lane, statement->from, statement->to, &since, &saying->starts))
+        return STATUS_OK;
+    positions_to_text(&since, &saying->since);
+    buf_put_byte(&saying->since, '\0');
+    TRY(buf_status(&saying->since, "commit", err));
+    say(saying, lane->publisher->log, "since", (const char *)saying->since.data);
+    if (!saying->starts.length)
+        return STATUS_OK;
+    buf_put_byte(&saying->starts, '\0');
+    TRY(buf_status(&saying->starts, "commit", err));
+    say(saying, lane->publisher->log, "starts", (const char *)saying->starts.data);
+    return STATUS_OK;
+}
+
+static enum status saying_init(struct saying *saying, struct lane *lane,
                                const struct iceberg_table *table, const struct statement *statement,
                                struct error *err)
 {
@@ -78,6 +97,7 @@ static enum status saying_init(struct saying *saying, const struct lane *lane,
         TRY(buf_status(&saying->range, "commit", err));
         say(saying, log, "range", (const char *)saying->range.data);
         say(saying, log, "rows", say_number(saying, statement->rows));
+        TRY(say_starts(saying, lane, statement, err));
     }
     return STATUS_OK;
 }
@@ -86,6 +106,8 @@ static void saying_deinit(struct saying *saying)
 {
     buf_deinit(&saying->positions);
     buf_deinit(&saying->range);
+    buf_deinit(&saying->since);
+    buf_deinit(&saying->starts);
 }
 
 /* On file://, what others added must last before we stand on it (E10). */
@@ -135,6 +157,10 @@ enum status commit_record(struct lane *lane, const struct iceberg_table *table,
     struct publisher *publisher = lane->publisher;
     struct record *record = &lane->record;
     struct uuid attempt = new_uuid(publisher->env);
+    if (with_new_id && record->attempt_count == ATTEMPTS_MAX) { /* main has left all their bases */
+        TRY(lane_delete_attempts(lane, table, record, false, err));
+        record->attempt_count = 0;
+    }
     if (with_new_id)
         record->snapshot_id = iceberg_snapshot_id_create(publisher->env);
     if (record->attempt_count == ATTEMPTS_MAX) { /* the oldest is left to `orphans` */

@@ -85,6 +85,28 @@ static bool settle_history(const struct facts *facts, struct positions *position
     return true;
 }
 
+/* E7: the table has what this log never wrote, so another copy of the log has gone on from here. */
+static bool is_other_history(const struct facts *facts, const struct positions *position,
+                             char out_reason[400])
+{
+    for (uint32_t g = 0; g < position->count; g++) {
+        struct wal_position at = position->at[g], end = facts->log_end->at[g];
+        if (at.seq > end.seq)
+            snprintf(out_reason, 400,
+                     "group %u: the table holds %llu, this log ends at %llu: it is an older copy",
+                     g, (unsigned long long)at.seq, (unsigned long long)end.seq);
+        else if (!is_ours(facts, g, at))
+            snprintf(out_reason, 400,
+                     "group %u: the table's chain at %llu is not this log's: the two have "
+                     "different histories",
+                     g, (unsigned long long)at.seq);
+        else
+            continue;
+        return true;
+    }
+    return false;
+}
+
 /* No record: E7. */
 static enum decision decide_go_on(const struct facts *facts, const struct positions *position,
                                   char out_reason[400])
@@ -96,19 +118,8 @@ static enum decision decide_go_on(const struct facts *facts, const struct positi
                            "group %u: the table stands at %llu, below the %llu that was committed",
                            g, (unsigned long long)at.seq,
                            (unsigned long long)facts->checkpoint->committed.at[g].seq);
-        if (at.seq > facts->log_end->at[g].seq)
-            return because(out_reason, DECIDE_HALT,
-                           "group %u: the table holds %llu, this log ends at %llu: it is an older "
-                           "copy",
-                           g, (unsigned long long)at.seq,
-                           (unsigned long long)facts->log_end->at[g].seq);
-        if (!is_ours(facts, g, at))
-            return because(out_reason, DECIDE_HALT,
-                           "group %u: the table's chain at %llu is not this log's: the two have "
-                           "different histories",
-                           g, (unsigned long long)at.seq);
     }
-    return DECIDE_GO_ON;
+    return is_other_history(facts, position, out_reason) ? DECIDE_HALT : DECIDE_GO_ON;
 }
 
 /* How the table's position lies to a range (a, b], over all groups that the range moves. */
@@ -162,6 +173,8 @@ static enum decision decide_record(const struct facts *facts, const struct posit
     }
     if (lie.is_inside && !lie.is_at_b && epoch_compare(record->epoch, facts->own->epoch) < 0)
         return DECIDE_DISCARD;
+    if (is_other_history(facts, position, out_reason))
+        return DECIDE_HALT;
     if (lie.is_at_b)
         return because(out_reason, DECIDE_HALT,
                        "the table holds our range with other rows (digest %.16s..., ours %.16s...)",

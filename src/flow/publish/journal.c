@@ -58,7 +58,12 @@ static enum status load_file(struct lane *lane, const char *kind, struct arena *
         return status;
     }
     buf_put_byte(&file, '\0');
-    bool is_whole = !file.failed && file.length > 1 &&
+    status = buf_status(&file, path, err);
+    if (status != STATUS_OK) {
+        buf_deinit(&file);
+        return status;
+    }
+    bool is_whole = file.length > 1 &&
                     sscanf((char *)file.data, "sluice-%31s %d %zu %x\n%n", found_kind, &version,
                            &length, &crc, &header) == 4 &&
                     strcmp(found_kind, kind) == 0 && version == JOURNAL_VERSION &&
@@ -258,27 +263,49 @@ static void put_file(struct json_writer *writer, const struct iceberg_data_file 
     json_write_object_end(writer);
 }
 
-static bool get_hex(const struct json_value *json, const char *key, struct arena *arena,
+/* Where a descriptor's parts go while it is read, and whether memory ran out on the way, which is
+ * no damage. */
+struct reading {
+    struct arena *arena;
+    bool is_out_of_memory;
+};
+
+static void *take(struct reading *reading, size_t bytes)
+{
+    void *memory = arena_alloc_zero(reading->arena, 1, bytes);
+    reading->is_out_of_memory |= !memory;
+    return memory;
+}
+
+static char *take_text(struct reading *reading, const char *text)
+{
+    char *copy = take(reading, strlen(text) + 1);
+    if (copy)
+        memcpy(copy, text, strlen(text));
+    return copy;
+}
+
+static bool get_hex(const struct json_value *json, const char *key, struct reading *reading,
                     struct span *out_bytes)
 {
     const char *text = json_get_text(json, key);
     if (!text)
         return true;
     size_t bytes = strlen(text) / 2;
-    uint8_t *data = arena_alloc(arena, bytes + 1);
+    uint8_t *data = take(reading, bytes + 1);
     if (!data || !hex_decode(data, bytes, text, strlen(text)))
         return false;
     *out_bytes = span_of(data, bytes);
     return true;
 }
 
-static bool get_columns(const struct json_value *json, struct arena *arena,
+static bool get_columns(const struct json_value *json, struct reading *reading,
                         struct iceberg_data_file *file)
 {
     const struct json_value *array = json_get(json, "columns");
     if (!array || array->type != JSON_ARRAY)
         return false;
-    struct iceberg_column_metrics *columns = arena_alloc_zero(arena, array->count, sizeof *columns);
+    struct iceberg_column_metrics *columns = take(reading, array->count * sizeof *columns);
     if (!columns)
         return false;
     uint32_t i = 0;
@@ -289,8 +316,8 @@ static bool get_columns(const struct json_value *json, struct arena *arena,
             !json_get_i64(item, "values", &columns[i].value_count) ||
             !json_get_i64(item, "nulls", &columns[i].null_count) ||
             !json_get_i64(item, "nans", &columns[i].nan_count) ||
-            !get_hex(item, "lower", arena, &columns[i].lower) ||
-            !get_hex(item, "upper", arena, &columns[i].upper))
+            !get_hex(item, "lower", reading, &columns[i].lower) ||
+            !get_hex(item, "upper", reading, &columns[i].upper))
             return false;
         columns[i].field_id = (int32_t)id;
     }
@@ -299,13 +326,13 @@ static bool get_columns(const struct json_value *json, struct arena *arena,
     return true;
 }
 
-static bool get_partition(const struct json_value *json, struct arena *arena,
+static bool get_partition(const struct json_value *json, struct reading *reading,
                           struct iceberg_data_file *file)
 {
     const struct json_value *array = json_get(json, "partition");
     if (!array || array->type != JSON_ARRAY)
         return false;
-    struct iceberg_value *values = arena_alloc_zero(arena, array->count + 1, sizeof *values);
+    struct iceberg_value *values = take(reading, (array->count + 1) * sizeof *values);
     if (!values)
         return false;
     uint32_t i = 0;
@@ -315,7 +342,7 @@ static bool get_partition(const struct json_value *json, struct arena *arena,
         if (!type || !value || !json_value_i64(type, &number))
             return false;
         struct error ignored;
-        uint8_t *bytes = arena_alloc(arena, value->length / 2 + 1);
+        uint8_t *bytes = take(reading, value->length / 2 + 1);
         values[i].type = (enum iceberg_type)number;
         values[i].is_null = value->type == JSON_NULL;
         if (values[i].is_null)
@@ -330,13 +357,13 @@ static bool get_partition(const struct json_value *json, struct arena *arena,
     return true;
 }
 
-static bool get_splits(const struct json_value *json, struct arena *arena,
+static bool get_splits(const struct json_value *json, struct reading *reading,
                        struct iceberg_data_file *file)
 {
     const struct json_value *array = json_get(json, "splits");
     if (!array || array->type != JSON_ARRAY)
         return false;
-    int64_t *splits = arena_alloc_zero(arena, array->count + 1, sizeof *splits);
+    int64_t *splits = take(reading, (array->count + 1) * sizeof *splits);
     uint32_t i = 0;
     for (const struct json_value *item = array->first; item && splits; item = item->next) {
         if (!json_value_i64(item, &splits[i++]))
@@ -347,7 +374,7 @@ static bool get_splits(const struct json_value *json, struct arena *arena,
     return splits != NULL;
 }
 
-static bool get_file(const struct json_value *json, struct arena *arena, int32_t spec_id,
+static bool get_file(const struct json_value *json, struct reading *reading, int32_t spec_id,
                      struct iceberg_data_file *file)
 {
     const char *path = json_get_text(json, "path");
@@ -358,10 +385,10 @@ static bool get_file(const struct json_value *json, struct arena *arena, int32_t
         !json_get_i64(json, "bytes", &file->file_bytes) ||
         !json_get_i64(json, "sort-order", &order))
         return false;
-    file->path = arena_copy_text(arena, path, strlen(path));
+    file->path = take_text(reading, path);
     file->sort_order_id = (int32_t)order;
-    return file->path && get_partition(json, arena, file) && get_splits(json, arena, file) &&
-           get_columns(json, arena, file);
+    return file->path && get_partition(json, reading, file) && get_splits(json, reading, file) &&
+           get_columns(json, reading, file);
 }
 
 /* ---- record ---- */
@@ -418,7 +445,7 @@ enum status record_save(struct lane *lane, const struct record *record, struct e
 }
 
 static bool get_descriptor(const struct lane *lane, const struct json_value *json,
-                           struct record *record)
+                           struct reading *reading, struct record *record)
 {
     const struct json_value *files = json_get(json, "files"),
                             *attempts = json_get(json, "attempts");
@@ -447,10 +474,10 @@ static bool get_descriptor(const struct lane *lane, const struct json_value *jso
             !uuid_from_text(item->text, item->length, &record->attempts[record->attempt_count++]))
             return false;
     }
-    record->files = arena_alloc_zero(&record->arena, files->count + 1, sizeof *record->files);
+    record->files = take(reading, (files->count + 1) * sizeof *record->files);
     for (const struct json_value *item = files->first; item; item = item->next) {
         if (!record->files ||
-            !get_file(item, &record->arena, record->spec_id, &record->files[record->file_count++]))
+            !get_file(item, reading, record->spec_id, &record->files[record->file_count++]))
             return false;
     }
     return record->files != NULL;
@@ -459,6 +486,7 @@ static bool get_descriptor(const struct lane *lane, const struct json_value *jso
 enum status record_load(struct lane *lane, struct error *err)
 {
     struct record record = {.exists = true};
+    struct reading reading = {.arena = &record.arena};
     struct json_value *json = NULL;
     struct arena arena;
     arena_init(&arena, (size_t)4 * FILE_BYTES_MAX);
@@ -473,8 +501,11 @@ enum status record_load(struct lane *lane, struct error *err)
             !get_text(json, "uuid", record.uuid, sizeof record.uuid) ||
             !get_epoch(json, &record.epoch) || !get_positions(lane, json, "from", &record.from) ||
             !get_text(json, "prefix", record.prefix, sizeof record.prefix) ||
-            (record.is_descriptor && !get_descriptor(lane, json, &record)))
-            status = damaged(lane, "journal", err);
+            (record.is_descriptor && !get_descriptor(lane, json, &reading, &record)))
+            status =
+                reading.is_out_of_memory
+                    ? error_set(err, STATUS_NO_MEMORY, "journal of %s: out of memory", lane->name)
+                    : damaged(lane, "journal", err);
     }
     arena_deinit(&arena);
     if (status != STATUS_OK) {

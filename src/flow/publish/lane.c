@@ -9,7 +9,7 @@
 
 #include "flow/publish/publish_internal.h"
 
-enum { TURNS_MAX = 16, THROUGH_ACK_MS = 10000 };
+enum { TURNS_MAX = 4, CONTENTION_RETRY_MS = 500, THROUGH_ACK_MS = 10000 };
 
 /* ---- states ---- */
 
@@ -308,8 +308,8 @@ static enum status commit_and_settle(struct lane *lane, const struct iceberg_tab
     struct positions committed = lane->record.to;
     enum status status =
         lane_settle(lane, &committed, lane->record.snapshot_id, after->last_sequence_number, err);
-    if (status == STATUS_OK)
-        status = lane_delete_attempts(lane, after, &lane->record, err);
+    if (status == STATUS_OK && lane->record.attempt_count > 1)
+        status = lane_delete_attempts(lane, after, &lane->record, true, err);
     if (status == STATUS_OK)
         status = record_remove(lane, err);
     iceberg_table_destroy(after);
@@ -374,7 +374,7 @@ static enum status adopt(struct lane *lane, const struct iceberg_table *table,
 {
     TRY(iceberg_table_make_durable(lane->publisher->catalog, lane->publisher->store, table, err));
     TRY(lane_settle(lane, &own->positions, own->snapshot_id, own->sequence, err));
-    TRY(lane_delete_attempts(lane, table, &lane->record, err));
+    TRY(lane_delete_attempts(lane, table, &lane->record, true, err));
     return record_remove(lane, err);
 }
 
@@ -382,8 +382,21 @@ static enum status discard(struct lane *lane, const struct iceberg_table *table,
 {
     TRY(iceberg_table_make_durable(lane->publisher->catalog, lane->publisher->store, table, err));
     TRY(lane_delete_files(lane, table, lane->record.prefix, err));
-    TRY(lane_delete_attempts(lane, table, &lane->record, err));
+    TRY(lane_delete_attempts(lane, table, &lane->record, false, err));
     return record_remove(lane, err);
+}
+
+/* The table has what this log never wrote: another copy of the log has gone on (E7). */
+static bool is_other_history(struct lane *lane, const struct own_state *own)
+{
+    struct wal *wal = lane->publisher->wal;
+    for (uint32_t g = 0; g < own->positions.count; g++) {
+        struct wal_position at = own->positions.at[g];
+        if (at.seq &&
+            (at.seq > wal_synced_end(wal, g).seq || ask_chain(lane, g, at) == CHAIN_FOREIGN))
+            return true;
+    }
+    return false;
 }
 
 static enum status act(struct lane *lane, enum decision decision, const char *reason,
@@ -422,7 +435,7 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     case DECIDE_HALT_REBIND:
         return halt_now(lane, err, reason, remedy_rebind);
     case DECIDE_HALT:
-        return doubt(lane, err, reason, strstr(reason, "this log") ? remedy_fork : remedy_accept);
+        return doubt(lane, err, reason, is_other_history(lane, own) ? remedy_fork : remedy_accept);
     case DECISION_COUNT:
         break;
     }
@@ -525,7 +538,7 @@ static enum status work(struct lane *lane, bool must_publish, struct error *err)
         bool is_done;
         enum status status = turn(lane, must_publish, &is_done, err);
         if (status == STATUS_CONFLICT || status == STATUS_UNKNOWN_OUTCOME) {
-            turns++; /* read the table, decide again (E8 step 6) */
+            turns++; /* read the table, decide again (E8 step 6); not for long: others wait */
             continue;
         }
         TRY(status);
@@ -557,6 +570,8 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
     lane->retry_ms = lane->retry_ms ? lane->retry_ms * 2 : options->retry_ms_min;
     if (lane->retry_ms > options->retry_ms_max)
         lane->retry_ms = options->retry_ms_max;
+    if (status == STATUS_BUSY && lane->retry_ms > CONTENTION_RETRY_MS)
+        lane->retry_ms = CONTENTION_RETRY_MS; /* whoever waits longer loses every race */
     if (lane->doubt_since_ns)
         lane->retry_ms = 1000;
     lane->retry_at_ns = env_mono_ns(publisher->env) + (int64_t)lane->retry_ms * 1000000;

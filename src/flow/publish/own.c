@@ -138,6 +138,23 @@ static bool is_own(const struct iceberg_snapshot *snapshot, struct log_id log)
     return iceberg_snapshot_summary(snapshot, key) != NULL;
 }
 
+static uint64_t summary_number(const struct iceberg_snapshot *snapshot, const char *key)
+{
+    const char *text = iceberg_snapshot_summary(snapshot, key);
+    uint64_t number = 0;
+    return text && parse_u64(text, strlen(text), &number) ? number : 0;
+}
+
+/* Of a snapshot without a parent: was there a table before it? PyIceberg takes the parent away from
+ * a snapshot when it expires that parent, so that its children look like the first of a table that
+ * was created or replaced; their totals tell the two apart. */
+static bool has_past(const struct iceberg_snapshot *snapshot)
+{
+    return summary_number(snapshot, "total-data-files") !=
+               summary_number(snapshot, "added-data-files") ||
+           summary_number(snapshot, "deleted-data-files") > 0;
+}
+
 /* Walks the parents of main: the first own commit, or how the walk ended. `sequence` is what the
  * property names; 0: unknown. */
 static enum own_walk walk_parents(const struct iceberg_table *table, struct log_id log,
@@ -155,8 +172,11 @@ static enum own_walk walk_parents(const struct iceberg_table *table, struct log_
         }
         if (sequence > 0 && snapshot->sequence_number < sequence)
             return WALK_LOST;
+        if (snapshot->parent_id < 0 && sequence > 0)
+            return snapshot->sequence_number > sequence && has_past(snapshot) ? WALK_EXPIRED
+                                                                              : WALK_LOST;
         if (snapshot->parent_id < 0)
-            return sequence > 0 ? WALK_LOST : WALK_NONE;
+            return WALK_NONE;
         const struct iceberg_snapshot *parent = iceberg_table_snapshot(table, snapshot->parent_id);
         if (!parent)
             return sequence > 0 ? WALK_EXPIRED : WALK_NONE;
@@ -218,4 +238,32 @@ bool own_state_of_ancestor(const struct iceberg_table *table, struct log_id log,
     state.positions.count = group_count;
     *out_state = state;
     return true;
+}
+
+bool own_commit_next(const struct iceberg_table *table, struct log_id log, uint32_t group_count,
+                     const struct iceberg_snapshot **inout_snapshot, struct own_commit *out_commit)
+{
+    const struct iceberg_snapshot *snapshot = *inout_snapshot;
+    struct source source = {.table = table, .log = log};
+    for (uint32_t steps = 0; steps <= table->snapshot_count; steps++) {
+        snapshot = snapshot ? iceberg_table_snapshot(table, snapshot->parent_id) : table->current;
+        if (!snapshot)
+            return false;
+        if (!is_own(snapshot, log))
+            continue;
+        source.snapshot = snapshot;
+        const char *positions = source_get(&source, "positions");
+        const char *since = source_get(&source, "since");
+        struct own_commit commit = {.starts = source_get(&source, "starts")};
+        if (!positions_from_text(positions, &commit.positions) ||
+            commit.positions.count > group_count)
+            return false;
+        commit.has_since = since && positions_from_text(since, &commit.since);
+        commit.positions.count = group_count;
+        commit.since.count = group_count;
+        *inout_snapshot = snapshot;
+        *out_commit = commit;
+        return true;
+    }
+    return false;
 }

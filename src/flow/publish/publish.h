@@ -126,5 +126,11 @@ enum status publisher_clear_halt(struct publisher *publisher, const char *table,
 /* `tables rebind`: takes the table that stands under the name now as this lane's. */
 enum status publisher_rebind(struct publisher *publisher, const char *table,
                              enum publish_decision decision, struct error *err) MUST_CHECK;
+/* `log fork` (E7): what this log holds above the last position that it shares with each table goes
+ * on under a new log id, so that nothing stands twice; halts that only this resolves are cleared.
+ * HALTED: the table's history no longer tells where the two copies part. After a failure it can be
+ * repeated. The publisher is only good for publisher_destroy afterwards. */
+enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_id,
+                           struct error *err) MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
  *   range.c    rows out of the log                       rows.c     sorted Parquet files
  *   commit.c   one commit and what became of it          lane.c     the steps in order
  *   resolve.c  takeovers and operators' decisions        publisher.c threads, waiting, states
+ *   fork.c     where two copies of a log part (E7)
  */
 #ifndef SLUICE_FLOW_PUBLISH_INTERNAL_H
 #define SLUICE_FLOW_PUBLISH_INTERNAL_H
@@ -83,6 +84,18 @@ void own_key(struct log_id log, const char *name, char out[96]);
 enum status own_state_read(const struct iceberg_table *table, struct log_id log,
                            uint32_t group_count, struct own_state *out_state,
                            struct error *err) MUST_CHECK;
+/* What an own commit that moved rows says of its range. */
+struct own_commit {
+    struct positions positions, since;
+    bool has_since;     /* `since` and `starts` were written */
+    const char *starts; /* borrowed from the table */
+};
+
+/* Steps from *inout_snapshot (NULL: main) to the next older own commit; false: no more are known.
+ */
+bool own_commit_next(const struct iceberg_table *table, struct log_id log, uint32_t group_count,
+                     const struct iceberg_snapshot **inout_snapshot, struct own_commit *out_commit);
+
 /* The state that the newest ancestor with an own summary tells, for --republish; false: none. */
 bool own_state_of_ancestor(const struct iceberg_table *table, struct log_id log,
                            uint32_t group_count, struct own_state *out_state);
@@ -273,6 +286,7 @@ struct publisher {
     struct store *store;
     struct log_id log;
     uint32_t group_count;
+    struct positions started; /* the log's ends when this process began, behind its NOOPs */
     char owner[OWNER_TEXT_BYTES];
     char state_dir[PATH_BYTES_MAX];
     struct env_file *lock_file;
@@ -307,7 +321,8 @@ void lane_wake_waiters(struct lane *lane);
 enum status lane_delete_files(struct lane *lane, const struct iceberg_table *table,
                               const char *prefix, struct error *err) MUST_CHECK;
 enum status lane_delete_attempts(struct lane *lane, const struct iceberg_table *table,
-                                 const struct record *record, struct error *err) MUST_CHECK;
+                                 const struct record *record, bool is_in_table,
+                                 struct error *err) MUST_CHECK;
 
 /* Commits the lane's record on `table`; the attempt is noted in the record first. */
 enum status commit_record(struct lane *lane, const struct iceberg_table *table,
@@ -318,6 +333,11 @@ enum status commit_statement(struct lane *lane, const struct iceberg_table *tabl
                              const struct own_state *own, const struct positions *positions,
                              struct epoch epoch, struct iceberg_table **out_table,
                              struct error *err) MUST_CHECK;
+/* Where the log started anew within (from, to]: what tells copies of a log apart (fork.c). No row
+ * of the table lies between `from` and *out_since, from which on every start is in `out_starts`
+ * ("group:seq:chain;..."). False: the log cannot tell. */
+bool range_starts(struct lane *lane, const struct positions *from, const struct positions *to,
+                  struct positions *out_since, struct buf *out_starts);
 /* E5: takes the lane over for this directory. */
 enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table,
                            struct own_state *inout_own, struct error *err) MUST_CHECK;

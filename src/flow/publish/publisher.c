@@ -104,6 +104,9 @@ enum status publisher_create(struct env *env, const struct publish_options *opti
     else if (publisher->group_count > PUBLISH_GROUPS_MAX)
         status = error_set(err, STATUS_UNSUPPORTED, "at most %d groups can be published",
                            (int)PUBLISH_GROUPS_MAX);
+    publisher->started.count = publisher->group_count;
+    for (uint32_t g = 0; status == STATUS_OK && g < publisher->group_count; g++)
+        publisher->started.at[g] = wal_synced_end(wal, g);
     if (status == STATUS_OK)
         status = lock_state(publisher, err);
     for (size_t i = 0; i < table_count && status == STATUS_OK; i++) {
@@ -157,8 +160,11 @@ static void publisher_main(void *context)
         }
         env_lock(publisher->lock);
         bool is_demanded = publisher->must_stop;
-        for (size_t i = 0; i < publisher->lane_count; i++)
-            is_demanded |= publisher->lanes[i].is_demanded && !publisher->lanes[i].retry_at_ns;
+        for (size_t i = 0; i < publisher->lane_count; i++) {
+            const struct lane *lane = &publisher->lanes[i];
+            bool is_stopped = lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN;
+            is_demanded |= lane->is_demanded && !lane->retry_at_ns && !is_stopped;
+        }
         if (!is_demanded)
             env_wait(publisher->wake, publisher->lock, LOOK_MS);
         env_unlock(publisher->lock);

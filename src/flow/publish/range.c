@@ -152,9 +152,14 @@ enum status range_read(struct lane *lane, const struct positions *from, uint64_t
     for (uint32_t group = 0; group < from->count && !is_full && status == STATUS_OK; group++) {
         uint64_t after = from->at[group].seq;
         const struct checkpoint *checkpoint = &lane->checkpoint;
+        struct wal_ack ack;
+        /* Nothing of ours lies between committed and through (E7). */
         if (checkpoint->exists && checkpoint->through.at[group].seq > after &&
             position_equal(checkpoint->committed.at[group], from->at[group]))
-            after = checkpoint->through.at[group].seq; /* nothing of ours in between (E7) */
+            after = checkpoint->through.at[group].seq;
+        if (wal_ack_get(lane->publisher->wal, lane->table_id, group, &ack) &&
+            ack.through.seq > after && position_equal(ack.committed, from->at[group]))
+            after = ack.through.seq;
         status = read_group(lane, group, after, bytes_max, &range, &sha, &is_full, err);
     }
     if (status != STATUS_OK) {

@@ -76,23 +76,133 @@ enum status lane_delete_files(struct lane *lane, const struct iceberg_table *tab
     return remove_named(lane, directory, prefix, err);
 }
 
-/* The attempt whose list is the snapshot's has won; the others are garbage, as main has left their
- * base. */
-enum status lane_delete_attempts(struct lane *lane, const struct iceberg_table *table,
-                                 const struct record *record, struct error *err)
+/* What the attempts of a record may have left in the metadata directory. */
+struct attempts {
+    struct lane *lane;
+    const struct iceberg_table *table;
+    const struct record *record;
+    const struct iceberg_snapshot *snapshot; /* the record's, where it stands; or NULL */
+};
+
+/* Is this text of an attempt that lost? The one whose list is the snapshot's has won. */
+static bool is_of_loser(const struct attempts *attempts, const char *text)
 {
-    char directory[STORE_URI_BYTES_MAX], attempt[UUID_TEXT_BYTES];
-    const struct iceberg_snapshot *snapshot = iceberg_table_snapshot(table, record->snapshot_id);
-    if (record->attempt_count < 2 && snapshot)
-        return STATUS_OK;
-    TRY(iceberg_table_metadata_location(table, directory, err));
-    for (uint32_t i = 0; i < record->attempt_count; i++) {
-        uuid_to_text(record->attempts[i], attempt);
-        if (snapshot && strstr(snapshot->manifest_list, attempt))
-            continue;
-        TRY(remove_named(lane, directory, attempt, err));
+    char attempt[UUID_TEXT_BYTES];
+    for (uint32_t i = 0; i < attempts->record->attempt_count; i++) {
+        uuid_to_text(attempts->record->attempts[i], attempt);
+        if (strstr(text, attempt) &&
+            !(attempts->snapshot && strstr(attempts->snapshot->manifest_list, attempt)))
+            return true;
     }
-    return STATUS_OK;
+    return false;
+}
+
+static bool is_in_history(const struct iceberg_table *table, const char *name)
+{
+    const struct json_value *log = json_get(table->base.metadata, "metadata-log");
+    const char *slash = strrchr(table->base.metadata_location, '/');
+    if (slash && strcmp(slash, name) == 0)
+        return true;
+    for (const struct json_value *item = log ? log->first : NULL; item; item = item->next) {
+        const char *file = json_get_text(item, "metadata-file");
+        slash = file ? strrchr(file, '/') : NULL;
+        if (slash && strcmp(slash, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Metadata files bear names that the catalog chose: one is ours if its newest snapshot is. */
+static bool is_losers_metadata(const struct attempts *attempts, const struct store_object *object,
+                               const char *name)
+{
+    struct iceberg_table *opened = NULL;
+    struct error ignored;
+    const int64_t slack_ms = 3600000; /* clocks of those who committed the base */
+    size_t length = strlen(name), suffix = strlen(".metadata.json");
+    if (length < suffix || strcmp(name + length - suffix, ".metadata.json") != 0 ||
+        object->modified_ns / 1000000 < attempts->record->base.last_updated_ms - slack_ms ||
+        is_in_history(attempts->table, name) ||
+        iceberg_table_open(attempts->lane->publisher->store, object->uri, &opened, &ignored) !=
+            STATUS_OK)
+        return false;
+    bool is_ours = opened->current && is_of_loser(attempts, opened->current->manifest_list);
+    iceberg_table_destroy(opened);
+    return is_ours;
+}
+
+static enum status remove_attempt(void *context, const struct store_object *object,
+                                  struct error *err)
+{
+    const struct attempts *attempts = context;
+    const char *name = strrchr(object->uri, '/');
+    if (!name)
+        return STATUS_OK;
+    size_t length = strlen(name);
+    /* A writer of the store that died; whom it is taken from while alive tries again. */
+    bool is_left_over = length > 4 && strcmp(name + length - 4, ".tmp") == 0 &&
+                        (strstr(name, ".metadata.json.") || strstr(name, "/version-hint.text."));
+    if (!is_left_over && !is_of_loser(attempts, name) &&
+        !is_losers_metadata(attempts, object, name))
+        return STATUS_OK;
+    return store_delete(attempts->lane->publisher->store, object->uri, err);
+}
+
+/* The record's snapshot as an older version of the table shows it, when it has been expired since.
+ * NULL: none does. The snapshot is borrowed from *out_opened. */
+static const struct iceberg_snapshot *expired_snapshot(struct lane *lane,
+                                                       const struct iceberg_table *table,
+                                                       const struct record *record,
+                                                       struct iceberg_table **out_opened)
+{
+    const struct json_value *log = json_get(table->base.metadata, "metadata-log");
+    struct error ignored;
+    for (const struct json_value *item = log ? log->first : NULL; item; item = item->next) {
+        const char *file = json_get_text(item, "metadata-file");
+        int64_t timestamp_ms = 0;
+        if (!file || !json_get_i64(item, "timestamp-ms", &timestamp_ms) ||
+            timestamp_ms < record->base.last_updated_ms)
+            continue;
+        struct iceberg_table *opened = NULL;
+        if (iceberg_table_open(lane->publisher->store, file, &opened, &ignored) != STATUS_OK)
+            continue;
+        const struct iceberg_snapshot *snapshot =
+            iceberg_table_snapshot(opened, record->snapshot_id);
+        if (snapshot) {
+            *out_opened = opened;
+            return snapshot;
+        }
+        iceberg_table_destroy(opened);
+    }
+    return NULL;
+}
+
+/* Main has left the base of every attempt but the one that won, if one did: the others are garbage.
+ * Where the range stands (`is_in_table`) and nothing tells any more which attempt won, its
+ * manifests are in use all the same: all are left to `orphans`. */
+enum status lane_delete_attempts(struct lane *lane, const struct iceberg_table *table,
+                                 const struct record *record, bool is_in_table, struct error *err)
+{
+    char directory[STORE_URI_BYTES_MAX], prefix[STORE_URI_BYTES_MAX];
+    struct attempts attempts = {
+        .lane = lane,
+        .table = table,
+        .record = record,
+        .snapshot = iceberg_table_snapshot(table, record->snapshot_id),
+    };
+    struct iceberg_table *opened = NULL;
+    if (is_in_table && !attempts.snapshot)
+        attempts.snapshot = expired_snapshot(lane, table, record, &opened);
+    enum status status = STATUS_OK;
+    if (attempts.snapshot || !is_in_table) {
+        status = iceberg_table_metadata_location(table, directory, err);
+        if (status == STATUS_OK)
+            status = store_uri_join(directory, "", prefix, err);
+        if (status == STATUS_OK)
+            status = store_list(lane->publisher->store, prefix, remove_attempt, &attempts, err);
+    }
+    iceberg_table_destroy(opened);
+    return status;
 }
 
 /* ---- operators' decisions ---- */
@@ -120,6 +230,8 @@ static enum status decided_positions(struct lane *lane, const struct iceberg_tab
         for (uint32_t g = 0; g < out->count; g++) { /* never below what we know was committed */
             if (lane->checkpoint.exists && lane->checkpoint.committed.at[g].seq > out->at[g].seq)
                 out->at[g] = lane->checkpoint.committed.at[g];
+            if (lane->checkpoint.exists && lane->checkpoint.through.at[g].seq > out->at[g].seq)
+                out->at[g] = lane->checkpoint.through.at[g];
         }
         return STATUS_OK;
     case PUBLISH_REPUBLISH:
@@ -145,6 +257,17 @@ static enum status decided_positions(struct lane *lane, const struct iceberg_tab
     return STATUS_OK;
 }
 
+/* The table under the name, whichever it is; a new one where it was dropped. */
+static enum status load_or_create(struct lane *lane, struct iceberg_table **out_table,
+                                  struct error *err)
+{
+    bool had_checkpoint = lane->checkpoint.exists; /* its positions are needed for the decision */
+    lane->checkpoint.exists = false;
+    enum status status = lane_load_table(lane, out_table, err);
+    lane->checkpoint.exists = had_checkpoint;
+    return status;
+}
+
 /* Makes property, summary and chain agree with the decision, in one commit (E16). */
 static enum status resolve(struct lane *lane, bool with_rebind, enum publish_decision decision,
                            uint32_t group, uint64_t from_seq, struct error *err)
@@ -154,9 +277,7 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
     struct own_state own = {.snapshot_id = -1};
     struct positions positions;
     enum status status;
-    if (with_rebind)
-        lane->checkpoint.exists = false;
-    TRY(lane_load_table(lane, &table, err));
+    TRY(with_rebind ? load_or_create(lane, &table, err) : lane_load_table(lane, &table, err));
     status = own_state_read(table, publisher->log, publisher->group_count, &own, err);
     if (status != STATUS_OK) /* unreadable properties are what the decision replaces */
         own = (struct own_state){.snapshot_id = -1, .positions = {.count = publisher->group_count}};

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Row sums (E3). A row's hash is XXH3-128 over the sum of its cells' hashes; nulls add nothing; a row
- * sum is the sum of row hashes modulo 2^128. The hash of a cell:
- *   text, bytes             XXH3-128 of the bytes, seeded
- *   integers, times, bools  XXH3-128 of the value as 8 bytes, so that int -> long leaves it
- *   doubles                 the same of their bits, with one NaN
- *   lists, maps, structs    the parts' hashes mixed in order, beginning with their count
- * The seed is the column's field id; parts of nested values take the seed of their own field id, and a
- * null part has a hash of its own. Whole arrays are hashed at once, dictionaries value by value.
+ * Row sums (E3). A row's hash is XXH3-128 over the sum of its cells' hashes; nulls add nothing; a
+ * row sum is the sum of row hashes modulo 2^128. The hash of a cell: text, bytes XXH3-128 of the
+ * bytes, seeded integers, times, bools  XXH3-128 of the value as 8 bytes, so that int -> long
+ * leaves it doubles                 the same of their bits, with one NaN lists, maps, structs the
+ * parts' hashes mixed in order, beginning with their count The seed is the column's field id; parts
+ * of nested values take the seed of their own field id, and a null part has a hash of its own.
+ * Whole arrays are hashed at once, dictionaries value by value.
  */
 #include "flow/publish/publish_internal.h"
 
@@ -100,7 +99,8 @@ static bool hash_nested(const struct arrow_field *field, const struct arrow_arra
     for (uint32_t child = 0; child < field->child_count; child++) {
         struct hash128 *parts =
             mem_alloc(((size_t)array->children[child].length + 1) * sizeof *parts);
-        bool is_done = parts && hash_array(&field->children[child], &array->children[child], parts) &&
+        bool is_done = parts &&
+                       hash_array(&field->children[child], &array->children[child], parts) &&
                        mix_child(field, array, child, parts, out);
         mem_free(parts);
         if (!is_done)

@@ -203,6 +203,18 @@ static size_t spares_wanted(const struct wal *wal)
     return (size_t)WAL_CONTROL_SPARES + (is_half && writer_may_grow(wal, 0) ? 1u : 0u);
 }
 
+/* A file that was written once is worth more than a new one, which costs its length again in zeros.
+ * Some are kept, as long as they are a small part of the budget. Lock held. */
+static bool is_recycled(const struct wal *wal)
+{
+    enum { RECYCLED_MAX = 16, BUDGET_PART = 8 };
+    if (wal->spare_count < spares_wanted(wal))
+        return true;
+    return wal->spare_count < WAL_CONTROL_SPARES + RECYCLED_MAX &&
+           (wal->spare_count + 1) * wal->options.segment_bytes <=
+               wal->options.budget_bytes / BUDGET_PART;
+}
+
 static enum status recycle(struct wal *wal, const char *path, const struct env_stat *stat,
                            struct error *err)
 {
@@ -241,7 +253,8 @@ static enum status sweep_one(struct wal *wal, struct segment *segment, struct er
     TRY(state_put_reclaim(wal, segment, err));
     TRY(env_path_stat(wal->env, path, &stat, err));
     env_lock(wal->lock);
-    bool is_wanted = wal->spare_count < spares_wanted(wal);
+    bool is_wanted = is_recycled(wal);
+    wal_rate_add(&wal->drain_rate, stat.allocated_bytes, env_mono_ns(wal->env));
     index_segment_drop(wal, segment);
     env_unlock(wal->lock);
     if (is_wanted && stat.link_count == 1 && stat.bytes / 3 >= wal->options.segment_bytes / 4)
@@ -264,6 +277,7 @@ static enum status sweep(struct wal *wal, struct error *err)
         bool is_free = segment->pins == 0 && !scans_need(wal, segment);
         /* The decision: no reader enters from here on. */
         bool is_raised = is_free && floors_raise(wal, segment);
+        segment->is_going |= is_raised;
         env_unlock(wal->lock);
         if (is_free && !is_raised)
             return error_set(err, STATUS_NO_MEMORY, "log: no memory to reclaim");
@@ -292,22 +306,22 @@ bool spare_sacrifice(struct wal *wal)
     return env_remove(wal->env, path, &ignored) == STATUS_OK;
 }
 
-/* The control spares are only reserved; the one for data is written once by us, here, so that no
- * sync of a unit has to journal its blocks. */
-static enum status spare_build(struct wal *wal, bool is_for_data, struct error *err)
+/* A spare is only reserved, or written once by us, here, so that no sync of a unit has to journal
+ * its blocks. */
+static enum status spare_build(struct wal *wal, bool is_filled, struct error *err)
 {
     char path[PATH_BYTES_MAX], dir[PATH_BYTES_MAX];
     struct env_file *file = NULL;
     struct env_stat stat;
     enum status status;
     env_lock(wal->lock);
-    struct spare spare = {.number = wal->spare_next++, .is_written = is_for_data};
+    struct spare spare = {.number = wal->spare_next++, .is_written = is_filled};
     env_unlock(wal->lock);
     spare_path(wal, &spare, path);
     wal_path(wal, dir, "spare", NULL, 0);
     TRY(env_open(wal->env, path, ENV_READ | ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &file, err));
     status = env_allocate(file, wal->options.segment_bytes, err);
-    if (status == STATUS_OK && is_for_data)
+    if (status == STATUS_OK && is_filled)
         status = file_zero_fill(file, wal->options.segment_bytes, err);
     if (status == STATUS_OK)
         status = env_file_stat(file, &stat, err);
@@ -335,13 +349,15 @@ static enum status spares_fill(struct wal *wal, struct error *err)
     for (;;) {
         env_lock(wal->lock);
         bool is_short = wal->spare_count < spares_wanted(wal);
-        bool is_for_data = wal->spare_count >= WAL_CONTROL_SPARES;
+        /* Not the control spares, and not where units are so large that a journal's block beside
+         * each is nothing, and all bytes twice is much. */
+        bool is_filled = wal->spare_count >= WAL_CONTROL_SPARES && !wal->has_large_units;
         bool has_room = !wal->volume_is_full && wal->allocated_bytes + wal->options.segment_bytes <=
                                                     wal->options.budget_bytes;
         env_unlock(wal->lock);
         if (!is_short || !has_room)
             return STATUS_OK;
-        TRY(spare_build(wal, is_for_data, err));
+        TRY(spare_build(wal, is_filled, err));
     }
 }
 

@@ -123,12 +123,14 @@ enum status writer_seal(struct wal *wal, struct error *err)
         wal_die(wal, err); /* L24: what the file or the directory holds is unknown now */
     if (status != STATUS_OK)
         return error_prefix(err, "log: seal");
+    env_close(writer->direct);
     env_close(writer->file);
     env_lock(wal->lock);
     segment->place = SEGMENT_SEALED;
-    writer->file = NULL;
+    writer->file = writer->direct = NULL;
     writer->segment = NULL;
     writer->must_cut = writer->needs_floor = false;
+    wal->has_large_units = writer->offset / writer->unit_next >= WAL_LARGE_UNIT;
     writer->previous_id = segment->identity.id;
     writer_room_publish(wal);
     wal_poke(wal);
@@ -284,6 +286,18 @@ static struct segment *segment_begin(struct wal *wal)
     return segment;
 }
 
+/* A second handle for writes that are durable when they return. Nothing depends on it. */
+static struct env_file *direct_open(struct wal *wal, const struct segment *segment)
+{
+    struct env_file *file = NULL;
+    struct error ignored;
+    char path[PATH_BYTES_MAX];
+    wal_segment_path(wal, segment->identity.id, SEGMENT_ACTIVE, path);
+    enum status status =
+        env_open(wal->env, path, ENV_WRITE | ENV_DIRECT | ENV_DSYNC, &file, &ignored);
+    return status == STATUS_OK ? file : NULL;
+}
+
 enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes_least,
                                 struct error *err)
 {
@@ -313,6 +327,7 @@ enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes
         status = env_file_stat(file, &stat, err);
     segment->file_bytes = stat.bytes;
     segment->allocated_bytes = stat.allocated_bytes;
+    struct env_file *direct = status == STATUS_OK ? direct_open(wal, segment) : NULL;
     env_lock(wal->lock);
     if (status == STATUS_OK && !index_segment_add(wal, segment))
         status = error_set(err, STATUS_NO_MEMORY, "log: no memory for a segment");
@@ -320,6 +335,7 @@ enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes
         int64_t now = env_mono_ns(wal->env);
         writer->segment = segment;
         writer->file = file;
+        writer->direct = direct;
         writer->offset = header.length;
         writer->filled = is_written ? segment->file_bytes : header.length;
         writer->unit_next = 1;
@@ -331,9 +347,10 @@ enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes
         writer_room_publish(wal);
         wal_poke(wal); /* the keeper makes the spare good */
         segment = NULL;
-        file = NULL;
+        file = direct = NULL;
     }
     env_unlock(wal->lock);
+    env_close(direct);
     if (file) {
         char path[PATH_BYTES_MAX];
         struct error ignored;

@@ -423,7 +423,7 @@ static enum status header_read(struct wal *wal, uint32_t group, uint64_t seq,
     struct entry_bytes bytes = {0};
     enum status status;
     env_lock(wal->lock);
-    if (index_find(wal, group, seq, &run, &place)) {
+    if (index_find(wal, group, seq, &run, &place) && !run->segment->is_going) {
         entry = *place;
         segment = run->segment;
         segment->pins++;

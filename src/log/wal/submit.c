@@ -121,67 +121,98 @@ void wal_submit(struct wal *wal, struct wal_submission *submission)
         writer_complete(wal, submission, status, &err);
 }
 
+static struct waiter *waiter_create(struct wal *wal)
+{
+    struct waiter *waiter = mem_alloc_zero(1, sizeof *waiter);
+    if (!waiter)
+        return NULL;
+    waiter->lock = env_mutex_create(wal->env);
+    waiter->cond = env_cond_create(wal->env);
+    if (waiter->lock && waiter->cond)
+        return waiter;
+    waiter_destroy(waiter);
+    return NULL;
+}
+
+void waiter_destroy(struct waiter *waiter)
+{
+    env_cond_destroy(waiter->cond);
+    env_mutex_destroy(waiter->lock);
+    mem_free(waiter);
+}
+
+/* NULL: out of memory. Called and returning with the engine's lock held. */
 static struct waiter *waiter_take(struct wal *wal)
 {
-    env_lock(wal->lock);
     struct waiter *waiter = wal->free_waiters;
-    if (waiter)
+    if (waiter) {
         wal->free_waiters = waiter->next;
-    env_unlock(wal->lock);
-    if (!waiter) {
-        waiter = mem_alloc_zero(1, sizeof *waiter);
-        if (waiter)
-            waiter->cond = env_cond_create(wal->env);
-        if (waiter && !waiter->cond) {
-            mem_free(waiter);
-            waiter = NULL;
-        }
+    } else {
+        env_unlock(wal->lock);
+        waiter = waiter_create(wal);
+        env_lock(wal->lock);
     }
     if (waiter)
-        waiter->is_done = false;
+        waiter->is_done = waiter->may_lead = false;
     return waiter;
+}
+
+static void waiter_give_back(struct wal *wal, struct waiter *waiter)
+{
+    waiter->next = wal->free_waiters;
+    wal->free_waiters = waiter;
+}
+
+/* True: done. False: nobody leads, and this one may. The engine's lock is not held. */
+static bool waiter_wait(struct waiter *waiter)
+{
+    env_lock(waiter->lock);
+    while (!waiter->is_done && !waiter->may_lead)
+        env_wait(waiter->cond, waiter->lock, UINT64_MAX);
+    waiter->may_lead = false;
+    bool is_done = waiter->is_done;
+    env_unlock(waiter->lock);
+    return is_done;
 }
 
 /* Waits for a submission, and does the writing if nobody else does. */
 static enum status append_wait(struct wal *wal, struct wal_submission *submission,
                                struct error *err)
 {
-    struct waiter *waiter = waiter_take(wal);
-    if (!waiter) {
-        error_set(err, STATUS_NO_MEMORY, "log: no memory to wait");
-        writer_complete(wal, submission, STATUS_NO_MEMORY, err);
-        return STATUS_NO_MEMORY;
-    }
+    enum { ROUNDS = 2 }; /* of others' completions; then the engine's thread takes over */
     enum status status = submission_check(wal, submission, err);
     env_lock(wal->lock);
+    struct waiter *waiter = waiter_take(wal);
+    if (status == STATUS_OK && !waiter)
+        status = error_set(err, STATUS_NO_MEMORY, "log: no memory to wait");
     if (status == STATUS_OK)
         status = submission_admit(wal, submission, err);
-    bool is_queued = status == STATUS_OK;
-    if (is_queued) {
-        submission->engine_private[WORD_WAITER] = (uint64_t)(uintptr_t)waiter;
-        enqueue(wal, submission);
-    } else {
+    if (status != STATUS_OK) {
         wal->counters.submissions_refused++;
+        if (waiter)
+            waiter_give_back(wal, waiter);
+        env_unlock(wal->lock);
+        writer_complete(wal, submission, status, err);
+        return status;
     }
-    while (is_queued && !waiter->is_done) {
+    submission->engine_private[WORD_WAITER] = (uint64_t)(uintptr_t)waiter;
+    enqueue(wal, submission);
+    for (bool is_done = false; !is_done;) {
         if (!wal->is_leading && wal->control_waiting == 0 && wal->queue_head) {
             wal->is_leading = true;
             writer_run(wal);
             wal_lead_release(wal);
-        } else {
-            env_wait(waiter->cond, wal->lock, UINT64_MAX);
+            writer_completions_run(wal, ROUNDS);
         }
+        env_unlock(wal->lock);
+        is_done = waiter_wait(waiter);
+        env_lock(wal->lock);
     }
-    if (is_queued) {
-        status = waiter->status;
-        if (status != STATUS_OK)
-            *err = waiter->err;
-    }
-    waiter->next = wal->free_waiters;
-    wal->free_waiters = waiter;
+    status = waiter->status;
+    if (status != STATUS_OK)
+        *err = waiter->err;
+    waiter_give_back(wal, waiter);
     env_unlock(wal->lock);
-    if (!is_queued)
-        writer_complete(wal, submission, status, err);
     return status;
 }
 
@@ -200,6 +231,48 @@ enum status wal_append_control(struct wal *wal, struct wal_entry *entries, uint3
     return append_wait(wal, &submission, err);
 }
 
+void wal_rate_add(struct wal_rate *rate, uint64_t bytes, int64_t now_ns)
+{
+    enum { WINDOW_NS = 1000 * 1000 * 1000 };
+    if (rate->since_ns == 0)
+        rate->since_ns = now_ns;
+    rate->bytes += bytes;
+    int64_t spent_ns = now_ns - rate->since_ns;
+    if (spent_ns < WINDOW_NS)
+        return;
+    double now = (double)rate->bytes * 1e9 / (double)spent_ns;
+    rate->bytes_a_second = rate->bytes_a_second > 0 ? (rate->bytes_a_second + now) / 2 : now;
+    rate->bytes = 0;
+    rate->since_ns = now_ns;
+}
+
+uint64_t wal_rate_ms(const struct wal_rate *rate, uint64_t bytes, int64_t now_ns)
+{
+    enum { LEAST_MS = 100, UNKNOWN_MS = 1000, MOST_MS = 60 * 1000 };
+    double a_second = rate->bytes_a_second, open_s = (double)(now_ns - rate->since_ns) / 1e9;
+    if (a_second <= 0)
+        return UNKNOWN_MS;
+    /* A drain that has come to a standstill has not ended its window: what it would end with. */
+    if (open_s > 2 && (double)rate->bytes / open_s < a_second)
+        a_second = ((double)rate->bytes + 1) / open_s;
+    double ms = (double)bytes * 1e3 / a_second;
+    return ms < LEAST_MS ? LEAST_MS : ms > MOST_MS ? MOST_MS : (uint64_t)ms;
+}
+
+/* When will what was refused find room? A full queue empties as fast as units are written; a full
+ * budget as fast as segments are published and reclaimed, one of them at a time. Lock held. */
+static uint64_t retry_ms(const struct wal *wal, enum status status, uint64_t bytes)
+{
+    const struct wal_options *options = &wal->options;
+    int64_t now = env_mono_ns(wal->env);
+    if (status == STATUS_BUSY)
+        return wal_rate_ms(&wal->write_rate, wal->queue_bytes / 2 + bytes, now);
+    uint64_t limit = options->budget_bytes / 100 * options->producers_refused_at_percent;
+    uint64_t over = wal->allocated_bytes > limit ? wal->allocated_bytes - limit : 0;
+    uint64_t wanted = bytes > options->segment_bytes ? bytes : options->segment_bytes;
+    return wal_rate_ms(&wal->drain_rate, over + wanted, now);
+}
+
 enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -210,8 +283,8 @@ enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms, s
         status = error_set(err, STATUS_NO_SPACE, "log: %s", refusal_reason(wal));
     else if (wal->queue_bytes + bytes > 2 * wal->options.unit_bytes_max)
         status = error_set(err, STATUS_BUSY, "log: queue is full");
-    env_unlock(wal->lock);
     if (status != STATUS_OK)
-        *out_retry_ms = 1000;
+        *out_retry_ms = retry_ms(wal, status, bytes);
+    env_unlock(wal->lock);
     return status;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening, closing, the two threads and the small questions. The engine's thread ("wal") writes
- * what wal_submit queued, adds the floor unit when the log falls idle and seals by time; the keeper
+ * Opening, closing, the threads and the small questions. The engine's threads ("wal", two alike)
+ * write what wal_submit queued, one at a time, and complete it beside the next unit; they add the
+ * floor unit when the log falls idle and seal by time; the keeper
  * ("wal-keep") moves, sweeps, checkpoints and keeps spares. Order of a start: lock, checkpoint
  * loaded, segments recovered, checkpoint written, one NOOP in every group under a new term synced,
  * threads.
@@ -94,7 +95,14 @@ void wal_lead_release(struct wal *wal)
     }
     struct waiter *waiter =
         (struct waiter *)(uintptr_t)wal->queue_head->engine_private[WORD_WAITER];
-    env_signal(waiter ? waiter->cond : wal->work);
+    if (!waiter) {
+        env_signal(wal->work);
+        return;
+    }
+    env_lock(waiter->lock);
+    waiter->may_lead = true;
+    env_signal(waiter->cond);
+    env_unlock(waiter->lock);
 }
 
 void wal_state_acquire(struct wal *wal)
@@ -142,7 +150,8 @@ _Noreturn void wal_die(struct wal *wal, const struct error *err)
 static bool engine_due(const struct wal *wal, uint64_t *out_wait_ms, bool *out_is_seal)
 {
     const struct writer *writer = &wal->writer;
-    *out_wait_ms = UINT64_MAX;
+    /* Who leads leaves a unit behind that wants a floor; he need not wake us then. */
+    *out_wait_ms = wal->is_leading ? WAL_IDLE_FLOOR_MS : UINT64_MAX;
     if (wal->is_leading || !writer->segment)
         return false;
     int64_t now = env_mono_ns(wal->env);
@@ -168,6 +177,7 @@ static void engine_timed(struct wal *wal, bool is_seal)
 
 static void engine_main(void *context)
 {
+    enum { ROUNDS = 16 };
     struct wal *wal = context;
     env_lock(wal->lock);
     for (;;) {
@@ -177,6 +187,11 @@ static void engine_main(void *context)
             wal->is_leading = true;
             writer_run(wal);
             wal_lead_release(wal);
+            writer_completions_run(wal, ROUNDS);
+            continue;
+        }
+        if (wal->finished_head && !wal->is_completing) {
+            writer_completions_run(wal, ROUNDS);
             continue;
         }
         if (wal->is_stopping && is_free)
@@ -189,7 +204,11 @@ static void engine_main(void *context)
             wal_lead_release(wal);
             continue;
         }
-        env_wait(wal->work, wal->lock, wal->is_stopping ? 1 : wait_ms);
+        if (wal->is_stopping)
+            wait_ms = 1;
+        wal->engine_until_ns =
+            wait_ms == UINT64_MAX ? INT64_MAX : env_mono_ns(wal->env) + (int64_t)wait_ms * 1000000;
+        env_wait(wal->work, wal->lock, wait_ms);
     }
     env_unlock(wal->lock);
 }
@@ -318,6 +337,7 @@ static void tables_destroy(struct wal *wal)
 
 static void wal_destroy(struct wal *wal)
 {
+    env_close(wal->writer.direct);
     env_close(wal->writer.file);
     env_close(wal->state_file);
     env_close(wal->lock_file);
@@ -333,8 +353,7 @@ static void wal_destroy(struct wal *wal)
     scratch_destroy(wal->scratch);
     while (wal->free_waiters) {
         struct waiter *next = wal->free_waiters->next;
-        env_cond_destroy(wal->free_waiters->cond);
-        mem_free(wal->free_waiters);
+        waiter_destroy(wal->free_waiters);
         wal->free_waiters = next;
     }
     mem_free(wal->writer.next_rows);
@@ -420,7 +439,8 @@ static enum status start(struct wal *wal, struct error *err)
     TRY(writer_open_segment(wal, true, 0, err));
     TRY(noops_append(wal, err));
     keeper_round(wal);
-    TRY(env_thread_start(wal->env, "wal", engine_main, wal, &wal->engine_thread, err));
+    for (size_t i = 0; i < WAL_ENGINE_THREADS; i++)
+        TRY(env_thread_start(wal->env, "wal", engine_main, wal, &wal->engine_threads[i], err));
     TRY(env_thread_start(wal->env, "wal-keep", keeper_main, wal, &wal->keeper_thread, err));
     wal->is_accepting = true;
     return STATUS_OK;
@@ -431,12 +451,15 @@ static void threads_stop(struct wal *wal)
     env_lock(wal->lock);
     wal->is_accepting = false;
     wal->is_stopping = true;
-    env_signal(wal->work);
+    env_broadcast(wal->work);
     env_signal(wal->keep);
     env_unlock(wal->lock);
-    env_thread_join(wal->engine_thread);
+    for (size_t i = 0; i < WAL_ENGINE_THREADS; i++) {
+        env_thread_join(wal->engine_threads[i]);
+        wal->engine_threads[i] = NULL;
+    }
     env_thread_join(wal->keeper_thread);
-    wal->engine_thread = wal->keeper_thread = NULL;
+    wal->keeper_thread = NULL;
 }
 
 enum status wal_open(struct env *env, const struct wal_options *options, struct wal **out_wal,
@@ -461,7 +484,7 @@ enum status wal_open(struct env *env, const struct wal_options *options, struct 
         *out_wal = wal;
         return STATUS_OK;
     }
-    if (wal && wal->engine_thread)
+    if (wal && wal->engine_threads[0])
         threads_stop(wal);
     if (wal)
         wal_destroy(wal);
@@ -691,94 +714,4 @@ enum status wal_fork(struct wal *wal, struct log_id *out_new_id, struct error *e
     TRY(noops_append(wal, err));
     *out_new_id = id;
     return STATUS_OK;
-}
-
-/* ---- looking ---- */
-
-struct log_id wal_log_id(const struct wal *wal)
-{
-    env_lock(wal->lock);
-    struct log_id id = wal->identities[wal->identity_count - 1].log_id;
-    env_unlock(wal->lock);
-    return id;
-}
-
-uint32_t wal_group_count(const struct wal *wal)
-{
-    return wal->group_count;
-}
-
-uint64_t wal_term(const struct wal *wal)
-{
-    env_lock(wal->lock);
-    uint64_t term = wal->term;
-    env_unlock(wal->lock);
-    return term;
-}
-
-uint64_t wal_incarnation(const struct wal *wal)
-{
-    return wal->incarnation;
-}
-
-struct wal_recovery wal_recovery_report(const struct wal *wal)
-{
-    return wal->recovery;
-}
-
-uint64_t wal_reclaimed_through(struct wal *wal, uint32_t group, uint32_t table_id)
-{
-    if (group >= wal->group_count)
-        return 0;
-    env_lock(wal->lock);
-    uint64_t seq = floor_get(wal, table_id, group);
-    env_unlock(wal->lock);
-    return seq;
-}
-
-struct wal_usage wal_usage(struct wal *wal)
-{
-    env_lock(wal->lock);
-    struct wal_usage usage = wal->counters;
-    usage.budget_bytes = wal->options.budget_bytes;
-    usage.allocated_bytes = wal->allocated_bytes;
-    for (size_t i = 0; i < wal->segment_count; i++) {
-        enum segment_place place = wal->segments[i]->place;
-        usage.segments_active += place == SEGMENT_ACTIVE;
-        usage.segments_sealed += place == SEGMENT_SEALED;
-        usage.segments_committed += place == SEGMENT_COMMITTED;
-    }
-    usage.segments_spare = wal->spare_count;
-    usage.producers = wal->producers.count;
-    usage.is_refusing = wal->room_left < WAL_BLOCK && !writer_may_grow(wal, 0);
-    env_unlock(wal->lock);
-    return usage;
-}
-
-bool wal_segment_at(struct wal *wal, size_t index, struct wal_segment_info *out_info)
-{
-    env_lock(wal->lock);
-    bool is_there = index < wal->segment_count + wal->spare_count;
-    if (index < wal->segment_count) {
-        const struct segment *segment = wal->segments[index];
-        *out_info = (struct wal_segment_info){.id = segment->identity.id,
-                                              .bytes = segment->file_bytes,
-                                              .allocated_bytes = segment->allocated_bytes,
-                                              .entries = segment->entry_count,
-                                              .state = segment_folder(segment->place),
-                                              .created_wall_ns = segment->created_wall_ns,
-                                              .is_cut = segment->is_cut};
-        snprintf(out_info->path, sizeof out_info->path, "%s/%016llx.seg", out_info->state,
-                 (unsigned long long)segment->identity.id);
-    } else if (is_there) {
-        const struct spare *spare = &wal->spares[index - wal->segment_count];
-        *out_info = (struct wal_segment_info){.id = spare->number,
-                                              .bytes = spare->bytes,
-                                              .allocated_bytes = spare->allocated_bytes,
-                                              .state = "spare"};
-        snprintf(out_info->path, sizeof out_info->path, "spare/%016llx.%s",
-                 (unsigned long long)spare->number, spare->is_written ? "spare" : "blank");
-    }
-    env_unlock(wal->lock);
-    return is_there;
 }

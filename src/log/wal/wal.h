@@ -3,10 +3,10 @@
  * The log: one engine a node, many groups in the same segment files. Rules L1-L38 are stated in
  * README.md beside this file; docs/format/ gives the bytes.
  *
- * Threads: any thread may call anything here unless said otherwise. The engine owns two: "wal"
- * writes, adds floors and seals; "wal-keep" moves, sweeps, checkpoints and makes spares. Callbacks
- * run on "wal" or inside wal_append on the caller's, must not block, and may call wal_submit. A
- * failed sync of log or state ends the process through env_fatal_exit(74) (L24).
+ * Threads: any thread may call anything here unless said otherwise. The engine owns three: two
+ * "wal" write, complete, add floors and seal; "wal-keep" moves, sweeps, checkpoints and makes
+ * spares. Callbacks run on "wal" or inside wal_append on the caller's, must not block, and may call
+ * wal_submit. A failed sync of log or state ends the process through env_fatal_exit(74) (L24).
  */
 #ifndef SLUICE_LOG_WAL_WAL_H
 #define SLUICE_LOG_WAL_WAL_H
@@ -159,7 +159,7 @@ enum status wal_append(struct wal *wal, struct wal_submission *submission,
                        struct error *err) MUST_CHECK;
 
 /* Would `bytes` more be refused now? OK, or NO_SPACE with the reason; *out_retry_ms from the drain
- * rate (1,000 if unknown). Cheap; for admission before a body is read. */
+ * rate, measured (1,000 if unknown). Cheap; for admission before a body is read. */
 enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms,
                       struct error *err) MUST_CHECK;
 

@@ -20,7 +20,9 @@ enum {
     WAL_SCHEMA_BYTES_MAX = 4 << 20,
     WAL_IDLE_FLOOR_MS = 10,      /* L9 */
     WAL_BACK_OFF_MS = 250,       /* between tries to open a segment on a full volume */
+    WAL_ENGINE_THREADS = 2,      /* one completes a unit while the other writes the next */
     WAL_KEEPER_MS = 1000,        /* between rounds of the keeper without a poke */
+    WAL_LARGE_UNIT = 256 << 10,  /* its blocks are not written with zeros first */
     WAL_RECENT_BYTES = 32 << 20, /* written units kept for readers */
     WAL_TABLES_MAX = 1 << 20,
 };
@@ -73,6 +75,7 @@ struct segment {
     int64_t created_wall_ns, sealed_wall_ns;
     enum segment_place place; /* guarded by lock */
     uint32_t pins;            /* guarded by lock: readers inside it now */
+    bool is_going;            /* guarded by lock: its floors are raised; no reader enters */
     bool is_cut;
     bool has_state;    /* TABLE or VOID entries, or producers: checkpoint before reclaim */
     uint64_t data_end; /* where units end and the footer begins */
@@ -177,9 +180,12 @@ struct producers {
 
 /* ---- the engine ---- */
 
+/* Of one thread in wal_append. Its own lock, so that those woken together do not queue for the
+ * engine's; taken after that one. Waiters are pooled, so that a late signal finds a condition. */
 struct waiter {
+    struct env_mutex *lock;
     struct env_cond *cond;
-    bool is_done;
+    bool is_done, may_lead; /* guarded by lock, as is the outcome */
     enum status status;
     struct error err;
     struct waiter *next;
@@ -202,6 +208,7 @@ static inline struct control *submission_control(const struct wal_submission *su
 struct writer {
     struct segment *segment; /* NULL: none open */
     struct env_file *file;
+    struct env_file *direct; /* the same, ENV_DIRECT and ENV_DSYNC; NULL where there is no such */
     uint64_t offset, unit_next, floor;
     uint64_t filled;  /* the file's blocks were written once up to here */
     bool needs_floor; /* the last unit had records and no floor covers it (L9) */
@@ -221,6 +228,14 @@ struct spare {
     bool is_written; /* blocks written before: a sync of it needs no journal */
 };
 
+/* Bytes a second, over windows of a second that weigh less the older they are. Zeroed is unknown.
+ */
+struct wal_rate {
+    double bytes_a_second; /* 0: unknown */
+    uint64_t bytes;        /* in the window */
+    int64_t since_ns;      /* the window's start */
+};
+
 struct scratch;
 
 struct wal {
@@ -230,7 +245,7 @@ struct wal {
     struct env_file *lock_file;
     struct env_mutex *lock;
     struct env_cond *work, *keep, *freed, *moved; /* engine, keeper, long locks, wal_wait */
-    struct env_thread *engine_thread, *keeper_thread;
+    struct env_thread *engine_threads[WAL_ENGINE_THREADS], *keeper_thread;
 
     uint32_t group_count;
     uint64_t term, incarnation;
@@ -245,6 +260,11 @@ struct wal {
     bool is_stopping, is_dead, is_poked, is_accepting;
     struct wal_submission *queue_head, *queue_tail;
     uint64_t queue_bytes;
+    struct wal_submission *finished_head,
+        *finished_tail; /* synced, to be completed in this order */
+    bool is_completing;
+    uint32_t settle_waiting; /* wants all completions to be out */
+    int64_t engine_until_ns; /* when the engine's thread wakes by itself */
     struct waiter *free_waiters;
 
     struct group *groups;
@@ -272,8 +292,10 @@ struct wal {
     struct unit_buffer *recent_head, *recent_tail, *free_buffers;
     uint64_t recent_bytes;
     uint64_t ticket, wakes;
-    uint64_t room_left;       /* of the active segment, for admission */
-    uint64_t allocated_bytes; /* all files of the log (L37) */
+    bool has_large_units;                   /* on average, in the segment sealed last */
+    struct wal_rate write_rate, drain_rate; /* of units; of reclaimed segments */
+    uint64_t room_left;                     /* of the active segment, for admission */
+    uint64_t allocated_bytes;               /* all files of the log (L37) */
     bool volume_is_full;
     int64_t no_room_until_ns; /* a segment could not be made for want of space */
     struct wal_usage counters;
@@ -308,6 +330,9 @@ void wal_poke(struct wal *wal); /* lock held: the keeper looks again */
 _Noreturn void wal_die(struct wal *wal, const struct error *err);
 struct log_id wal_log_id_of_segment(const struct wal *wal, uint64_t id);
 bool grow(void **array, size_t *capacity, size_t count, size_t element); /* room for one more */
+void wal_rate_add(struct wal_rate *rate, uint64_t bytes, int64_t now_ns);
+/* How long `bytes` take, between 100 ms and a minute; 1,000 if that is not known. */
+uint64_t wal_rate_ms(const struct wal_rate *rate, uint64_t bytes, int64_t now_ns);
 uint64_t wal_allocated(struct env *env, const char *path); /* 0 if it cannot be told */
 
 /* ---- index.c; lock held by all callers ---- */
@@ -379,9 +404,12 @@ void unit_buffers_deinit(struct wal *wal);
 
 struct scratch *scratch_create(void);
 void scratch_destroy(struct scratch *scratch);
-/* Writes what is queued, up to one unit, and completes it. Called and returning with `lock` held.
- */
+/* Writes what is queued, up to one unit. What was synced is completed by writer_completions_run.
+ * Called and returning with `lock` held. */
 void writer_run(struct wal *wal);
+/* Completes what has been synced, in order, while the next unit is already on its way; one thread
+ * does so at a time, and for no more than `rounds` units. Lock held, the lead not. */
+void writer_completions_run(struct wal *wal, unsigned rounds);
 enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes_least,
                                 struct error *err) MUST_CHECK;
 /* Writes zeros over the file and syncs them: its blocks count as written from then on. */
@@ -395,6 +423,10 @@ void writer_room_publish(struct wal *wal);                   /* lock held */
 bool writer_may_grow(const struct wal *wal, uint64_t bytes); /* lock held: within budget? */
 void writer_complete(struct wal *wal, struct wal_submission *submission, enum status status,
                      const struct error *err);
+
+/* ---- submit.c ---- */
+
+void waiter_destroy(struct waiter *waiter);
 
 /* ---- recover.c ---- */
 

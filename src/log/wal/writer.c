@@ -9,10 +9,13 @@
  *   2. take submissions, assign (seq, term, chain), encode
  *   3. write               - NO_SPACE: tails go back, the segment is cut, then the batch is refused
  *   4. complete WAL_WRITTEN
- *   5. sync                - a failure ends the process (L24)
+ *   5. sync                - a failure ends the process (L24); where the file system lets us, 3
+ *                            and 5 are one direct write, unless 4 has something to do
  *   6. index, producers, tables, synced ends: readers see the entries from here (L23)
- *   7. complete WAL_SYNCED
+ *   7. the lead is given on; WAL_SYNCED is completed beside the next unit, in order all the same
  */
+#include <limits.h>
+
 #include "log/wal/wal_internal.h"
 
 /* One record of the unit being written. */
@@ -66,13 +69,14 @@ void writer_complete(struct wal *wal, struct wal_submission *submission, enum st
         submission->done(submission, status, err);
     if (!waiter)
         return;
-    env_lock(wal->lock);
+    struct env_cond *cond = waiter->cond; /* of the pool: there whoever has the waiter by then */
+    env_lock(waiter->lock);
     waiter->status = status;
     if (status != STATUS_OK)
         waiter->err = *err;
     waiter->is_done = true;
-    env_signal(waiter->cond);
-    env_unlock(wal->lock);
+    env_unlock(waiter->lock);
+    env_signal(cond);
 }
 
 /* ---- room ---- */
@@ -351,6 +355,48 @@ static void complete_all(struct wal *wal, struct wal_submission *head, enum stat
     }
 }
 
+void writer_completions_run(struct wal *wal, unsigned rounds)
+{
+    if (wal->is_completing)
+        return;
+    wal->is_completing = true;
+    while (wal->finished_head && rounds-- > 0) {
+        struct wal_submission *head = wal->finished_head;
+        wal->finished_head = wal->finished_tail = NULL;
+        env_unlock(wal->lock);
+        complete_all(wal, head, STATUS_OK, NULL);
+        env_lock(wal->lock);
+    }
+    wal->is_completing = false;
+    if (wal->finished_head)
+        env_signal(wal->work);
+    if (wal->settle_waiting)
+        env_broadcast(wal->freed);
+}
+
+/* Waits until everything synced before is completed. Lock held. */
+static void completions_settle(struct wal *wal)
+{
+    wal->settle_waiting++;
+    while (wal->is_completing || wal->finished_head) {
+        if (wal->is_completing)
+            env_wait(wal->freed, wal->lock, UINT64_MAX);
+        else
+            writer_completions_run(wal, UINT_MAX);
+    }
+    wal->settle_waiting--;
+}
+
+/* A batch that failed, behind all that went well before it. */
+static void batch_fail(struct wal *wal, struct batch *batch, enum status status,
+                       const struct error *err)
+{
+    env_lock(wal->lock);
+    completions_settle(wal);
+    env_unlock(wal->lock);
+    complete_all(wal, batch->head, status, err);
+}
+
 /* Completes what asked for no more than the write; the rest stays in the batch. */
 static void complete_written(struct wal *wal, struct batch *batch)
 {
@@ -414,6 +460,7 @@ static void apply_unit(struct wal *wal, struct unit_buffer *buffer)
     wal->counters.bytes_written += buffer->length;
     wal->counters.units_written++;
     wal->counters.syncs++;
+    wal_rate_add(&wal->write_rate, buffer->length, writer->synced_ns);
     writer->offset += buffer->length;
     unit_buffer_publish(wal, buffer);
     writer_room_publish(wal);
@@ -430,7 +477,7 @@ static void apply_unit(struct wal *wal, struct unit_buffer *buffer)
  * the unit in front of them. No room for them now is no matter. */
 static void fill_ahead(struct wal *wal, uint64_t unit_bytes)
 {
-    enum { AHEAD = 4 << 20, LARGE_UNIT = 256 << 10 };
+    enum { AHEAD = 4 << 20 };
     static const uint8_t zeros[AHEAD] __attribute__((aligned(WAL_BLOCK)));
     struct writer *writer = &wal->writer;
     uint64_t end = writer->offset + unit_bytes, from = align_up(end, WAL_BLOCK);
@@ -440,10 +487,23 @@ static void fill_ahead(struct wal *wal, uint64_t unit_bytes)
     uint64_t left = writer->segment->file_bytes - from;
     size_t bytes = left < AHEAD ? (size_t)left : AHEAD;
     writer->filled = end;
-    if (unit_bytes >= LARGE_UNIT || bytes == 0)
+    if (unit_bytes >= WAL_LARGE_UNIT || bytes == 0)
         return;
     if (env_write(writer->file, from, zeros, bytes, &ignored) == STATUS_OK)
         writer->filled = from + bytes;
+}
+
+/* May the unit go out in one write that is durable when it returns? Not if somebody wants to hear
+ * of the write alone; and a small one not over blocks that were only reserved, see fill_ahead. */
+static bool is_one_step(const struct writer *writer, const struct batch *batch, uint64_t unit_bytes)
+{
+    bool is_written = writer->offset + unit_bytes <= writer->filled;
+    if (!writer->direct || (!is_written && unit_bytes < WAL_LARGE_UNIT))
+        return false;
+    for (const struct wal_submission *s = batch->head; s; s = s->next)
+        if (s->durability == WAL_WRITTEN)
+            return false;
+    return true;
 }
 
 static enum status unit_write(struct wal *wal, struct batch *batch, struct error *err)
@@ -454,7 +514,9 @@ static enum status unit_write(struct wal *wal, struct batch *batch, struct error
         tails_restore(wal);
         return error_set(err, STATUS_NO_MEMORY, "log: no memory for a write unit");
     }
-    enum status status = env_write(writer->file, writer->offset, buffer->data, buffer->length, err);
+    bool is_synced = is_one_step(writer, batch, buffer->length);
+    enum status status = env_write(is_synced ? writer->direct : writer->file, writer->offset,
+                                   buffer->data, buffer->length, err);
     if (status != STATUS_OK) {
         tails_restore(wal);
         env_lock(wal->lock);
@@ -466,12 +528,11 @@ static enum status unit_write(struct wal *wal, struct batch *batch, struct error
         return status;
     }
     uint64_t number = writer->unit_next++;
-    complete_written(wal, batch);
-    fill_ahead(wal, buffer->length);
-    status = env_sync(writer->file, err);
-    if (status != STATUS_OK) {
-        err->status = status = STATUS_IO;
-        return status;
+    if (!is_synced) {
+        complete_written(wal, batch);
+        fill_ahead(wal, buffer->length);
+        if (env_sync(writer->file, err) != STATUS_OK)
+            return err->status = STATUS_IO;
     }
     writer->floor = number;
     writer->synced_ns = env_mono_ns(wal->env);
@@ -536,8 +597,22 @@ static enum status write_undo(struct wal *wal, struct error *err)
                      cut.message);
 }
 
+static void finished_add(struct wal *wal, struct wal_submission *head)
+{
+    if (!head)
+        return;
+    if (wal->finished_tail)
+        wal->finished_tail->next = head;
+    else
+        wal->finished_head = head;
+    while (head->next)
+        head = head->next;
+    wal->finished_tail = head;
+}
+
 void writer_run(struct wal *wal)
 {
+    enum { SLACK_NS = 2 * 1000 * 1000 }; /* sleeps are whole milliseconds, rounded up */
     struct error err;
     struct batch batch = {0}, first = {0};
     CHECK(wal->is_leading);
@@ -562,15 +637,18 @@ void writer_run(struct wal *wal)
     status = unit_write(wal, &batch, &err);
     if (status == STATUS_IO) {
         error_prefix(&err, "log");
-        complete_all(wal, batch.head, status, &err);
+        batch_fail(wal, &batch, status, &err);
         wal_die(wal, &err);
-    } else {
+    } else if (status != STATUS_OK) {
         if (wal->writer.must_cut)
             status = write_undo(wal, &err);
-        complete_all(wal, batch.head, status, status == STATUS_OK ? NULL : &err);
+        batch_fail(wal, &batch, status, &err);
+        batch.head = NULL;
     }
     env_lock(wal->lock);
+    finished_add(wal, batch.head);
     writer_room_publish(wal);
-    if (wal->writer.needs_floor)
+    int64_t floor_ns = wal->writer.synced_ns + (int64_t)WAL_IDLE_FLOOR_MS * 1000000;
+    if (wal->writer.needs_floor && wal->engine_until_ns > floor_ns + SLACK_NS)
         env_signal(wal->work);
 }

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Questions about the log as it stands: identity, term, what it holds and on which files.
+ */
+#include <stdio.h>
+
+#include "log/wal/wal_internal.h"
+
+struct log_id wal_log_id(const struct wal *wal)
+{
+    env_lock(wal->lock);
+    struct log_id id = wal->identities[wal->identity_count - 1].log_id;
+    env_unlock(wal->lock);
+    return id;
+}
+
+uint32_t wal_group_count(const struct wal *wal)
+{
+    return wal->group_count;
+}
+
+uint64_t wal_term(const struct wal *wal)
+{
+    env_lock(wal->lock);
+    uint64_t term = wal->term;
+    env_unlock(wal->lock);
+    return term;
+}
+
+uint64_t wal_incarnation(const struct wal *wal)
+{
+    return wal->incarnation;
+}
+
+struct wal_recovery wal_recovery_report(const struct wal *wal)
+{
+    return wal->recovery;
+}
+
+uint64_t wal_reclaimed_through(struct wal *wal, uint32_t group, uint32_t table_id)
+{
+    if (group >= wal->group_count)
+        return 0;
+    env_lock(wal->lock);
+    uint64_t seq = floor_get(wal, table_id, group);
+    env_unlock(wal->lock);
+    return seq;
+}
+
+struct wal_usage wal_usage(struct wal *wal)
+{
+    env_lock(wal->lock);
+    struct wal_usage usage = wal->counters;
+    usage.budget_bytes = wal->options.budget_bytes;
+    usage.allocated_bytes = wal->allocated_bytes;
+    for (size_t i = 0; i < wal->segment_count; i++) {
+        enum segment_place place = wal->segments[i]->place;
+        usage.segments_active += place == SEGMENT_ACTIVE;
+        usage.segments_sealed += place == SEGMENT_SEALED;
+        usage.segments_committed += place == SEGMENT_COMMITTED;
+    }
+    usage.segments_spare = wal->spare_count;
+    usage.producers = wal->producers.count;
+    usage.is_refusing = wal->room_left < WAL_BLOCK && !writer_may_grow(wal, 0);
+    env_unlock(wal->lock);
+    return usage;
+}
+
+bool wal_segment_at(struct wal *wal, size_t index, struct wal_segment_info *out_info)
+{
+    env_lock(wal->lock);
+    bool is_there = index < wal->segment_count + wal->spare_count;
+    if (index < wal->segment_count) {
+        const struct segment *segment = wal->segments[index];
+        *out_info = (struct wal_segment_info){.id = segment->identity.id,
+                                              .bytes = segment->file_bytes,
+                                              .allocated_bytes = segment->allocated_bytes,
+                                              .entries = segment->entry_count,
+                                              .state = segment_folder(segment->place),
+                                              .created_wall_ns = segment->created_wall_ns,
+                                              .is_cut = segment->is_cut};
+        snprintf(out_info->path, sizeof out_info->path, "%s/%016llx.seg", out_info->state,
+                 (unsigned long long)segment->identity.id);
+    } else if (is_there) {
+        const struct spare *spare = &wal->spares[index - wal->segment_count];
+        *out_info = (struct wal_segment_info){.id = spare->number,
+                                              .bytes = spare->bytes,
+                                              .allocated_bytes = spare->allocated_bytes,
+                                              .state = "spare"};
+        snprintf(out_info->path, sizeof out_info->path, "spare/%016llx.%s",
+                 (unsigned long long)spare->number, spare->is_written ? "spare" : "blank");
+    }
+    env_unlock(wal->lock);
+    return is_there;
+}

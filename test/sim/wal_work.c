@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the workers do: append, submit, produce with numbers, scan, acknowledge, seal and idle.
+ */
+#include "sim/wal_model.h"
+
+/* ---- submissions ---- */
+
+struct request {
+    struct wal_submission submission;
+    struct wal_entry entries[3];
+    struct wal_contribution contributions[3];
+    char producer_id[16];
+    uint64_t numbers[3];
+    uint64_t order; /* among those of its worker and durability; 0: not checked */
+    struct worker *worker;
+    struct model *model;
+    bool is_done;
+    uint8_t *bytes[3];
+};
+
+static void request_done(struct wal_submission *submission, enum status status,
+                         const struct error *err)
+{
+    struct request *request = CONTAINER_OF(submission, struct request, submission);
+    struct model *model = request->model;
+    bool is_synced = submission->durability == WAL_SYNCED;
+    UNUSED(err);
+    if (request->is_done)
+        fail(model, "a submission was completed twice");
+    request->is_done = true;
+    model->outstanding--;
+    if (request->order && status == STATUS_OK) {
+        uint64_t *done = &request->worker->done[is_synced];
+        if (request->order <= *done)
+            fail(model, "completion %llu came after %llu", U(request->order), U(*done));
+        *done = request->order;
+    }
+    for (uint32_t i = 0; i < submission->entry_count; i++) {
+        struct item *item = &model->items[request->numbers[i]];
+        const struct wal_entry *entry = &submission->entries[i];
+        if (status == STATUS_OK) {
+            item->state = is_synced ? ITEM_SYNCED : ITEM_WRITTEN;
+            item_placed(model, request->numbers[i], entry->seq, submission->term, entry->chain,
+                        is_synced);
+        } else if (status != STATUS_IO && status != STATUS_UNKNOWN_OUTCOME) {
+            item->state = ITEM_REFUSED;
+            totals.refused++;
+        }
+    }
+    totals.appended += status == STATUS_OK;
+    for (uint32_t i = 0; i < submission->entry_count; i++)
+        mem_free(request->bytes[i]);
+    if (request->order)
+        mem_free(request);
+}
+
+/* NULL: out of (simulated) memory. */
+static struct request *request_make(struct worker *worker, uint32_t count, uint32_t producer,
+                                    uint64_t sequence)
+{
+    struct model *model = worker->model;
+    struct request *request = mem_alloc_zero(1, sizeof *request);
+    if (!request)
+        return NULL;
+    request->model = model;
+    request->worker = worker;
+    request->submission = (struct wal_submission){.entries = request->entries,
+                                                  .entry_count = count,
+                                                  .done = request_done,
+                                                  .durability = WAL_SYNCED};
+    uint64_t submission = ++model->submissions;
+    uint32_t group = (uint32_t)pick(model, model->groups);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t table = (uint32_t)pick(model, TABLES);
+        uint32_t bytes = 8 + (uint32_t)pick(model, pick(model, 8) ? 600 : 6000);
+        uint8_t *payload = mem_alloc(bytes);
+        if (!payload) {
+            for (uint32_t k = 0; k < i; k++) {
+                model->items[request->numbers[k]].state = ITEM_REFUSED;
+                mem_free(request->bytes[k]);
+            }
+            mem_free(request);
+            return NULL;
+        }
+        uint64_t number = item_add(model, (struct item){.table = table,
+                                                        .group = group,
+                                                        .bytes = bytes,
+                                                        .submission = submission,
+                                                        .producer = producer,
+                                                        .producer_sequence = sequence});
+        payload_fill(number, payload, bytes);
+        request->numbers[i] = number;
+        request->bytes[i] = payload;
+        struct wal_contribution *contribution = &request->contributions[i];
+        *contribution = (struct wal_contribution){.rows = 1 + (uint32_t)(number % 5)};
+        if (producer) {
+            int length =
+                snprintf(request->producer_id, sizeof request->producer_id, "p%u", producer);
+            contribution->producer = request->producer_id;
+            contribution->producer_length = (uint8_t)length;
+            contribution->producer_sequence = sequence;
+            contribution->body_hash = body_hash(producer, sequence);
+        }
+        request->entries[i] = (struct wal_entry){.type = WAL_DATA,
+                                                 .group = group,
+                                                 .table_id = model->table_ids[table],
+                                                 .schema_fingerprint = 77 + table,
+                                                 .rows = contribution->rows,
+                                                 .contributions = contribution,
+                                                 .contribution_count = 1,
+                                                 .payload = span_of(payload, bytes),
+                                                 .payload_crc = crc32c(0, payload, bytes)};
+    }
+    model->outstanding++;
+    return request;
+}
+
+static void do_append(struct worker *worker)
+{
+    struct model *model = worker->model;
+    struct error err;
+    struct request *request = request_make(worker, 1 + (uint32_t)pick(model, 3), 0, 0);
+    if (!request)
+        return;
+    if (pick(model, 4) == 0)
+        request->submission.durability = WAL_WRITTEN;
+    enum status status = wal_append(model->wal, &request->submission, &err);
+    if (!request->is_done)
+        fail(model, "append returned %s before its completion", status_name(status));
+    mem_free(request);
+}
+
+static void do_submit(struct worker *worker)
+{
+    struct model *model = worker->model;
+    struct request *request = request_make(worker, 1 + (uint32_t)pick(model, 2), 0, 0);
+    if (!request)
+        return;
+    enum wal_durability durability = pick(model, 3) ? WAL_SYNCED : WAL_WRITTEN;
+    request->submission.durability = durability;
+    request->order = ++worker->ordered[durability == WAL_SYNCED];
+    wal_submit(model->wal, &request->submission);
+}
+
+/* ---- producers ---- */
+
+static void receipts_check(struct model *model, uint32_t producer, uint64_t sequence,
+                           const struct wal_receipt *receipts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t number = u64s_get(&model->synced_at[receipts[i].group], receipts[i].seq);
+        if (number == 0)
+            continue; /* durable, and never yet seen: the next scan will show it */
+        const struct item *item = &model->items[number];
+        if (item->producer != producer || item->producer_sequence != sequence ||
+            item->term != receipts[i].term)
+            fail(model, "the receipt of (%u, %llu) names item %llu of (%u, %llu)", producer,
+                 U(sequence), U(number), item->producer, U(item->producer_sequence));
+        totals.producers_checked++;
+    }
+    totals.repeats++;
+}
+
+static void do_produce(struct worker *worker)
+{
+    struct model *model = worker->model;
+    uint32_t index = (uint32_t)pick(model, PRODUCERS);
+    struct producer_model *producer = &model->producers[index];
+    struct wal_receipt receipts[16];
+    uint32_t count;
+    uint64_t expected;
+    char id[16];
+    if (model->producer_busy[index])
+        return; /* one request of a producer at a time */
+    model->producer_busy[index] = true;
+    int length = snprintf(id, sizeof id, "p%u", index + 1);
+    uint64_t sequence = producer->next + 1;
+    bool is_repeat = producer->next > 0 && pick(model, 3) == 0;
+    if (is_repeat)
+        sequence = 1 + producer->next - 1 - pick(model, producer->next < 12 ? producer->next : 12);
+    if (sequence == 0 || sequence > PRODUCED_MAX)
+        goto out;
+    bool is_other = is_repeat && pick(model, 4) == 0;
+    struct hash128 hash = body_hash(index + 1, sequence + (is_other ? 7 : 0));
+    enum wal_producer_verdict verdict = wal_producer_begin(
+        model->wal, span_of(id, (size_t)length), sequence, hash, receipts, &count, &expected);
+    if (is_repeat) {
+        bool is_right = verdict == WAL_PRODUCER_OLD ||
+                        verdict == (is_other ? WAL_PRODUCER_MISMATCH : WAL_PRODUCER_REPEAT);
+        if (!is_right && !model->has_rot)
+            fail(model, "a repeat of (%u, %llu) got verdict %d", index + 1, U(sequence),
+                 (int)verdict);
+        if (verdict == WAL_PRODUCER_REPEAT)
+            receipts_check(model, index + 1, sequence, receipts, count);
+        if (verdict == WAL_PRODUCER_NEW)
+            wal_producer_abandon(model->wal, span_of(id, (size_t)length), sequence);
+        goto out;
+    }
+    if (verdict == WAL_PRODUCER_REPEAT || verdict == WAL_PRODUCER_OLD) {
+        receipts_check(model, index + 1, sequence, receipts, count);
+        producer->next = sequence; /* it had been durable before the crash */
+        goto out;
+    }
+    if (verdict == WAL_PRODUCER_GAP && model->has_rot)
+        goto out;
+    if (verdict == WAL_PRODUCER_FULL)
+        goto out; /* no memory for one more */
+    if (verdict != WAL_PRODUCER_NEW)
+        fail(model, "(%u, %llu) got verdict %d, expected %llu", index + 1, U(sequence),
+             (int)verdict, U(expected));
+    struct request *request =
+        request_make(worker, 1 + (uint32_t)pick(model, 2), index + 1, sequence);
+    if (!request || pick(model, 16) == 0) {
+        wal_producer_abandon(model->wal, span_of(id, (size_t)length), sequence);
+        if (request) {
+            for (uint32_t i = 0; i < request->submission.entry_count; i++) {
+                model->items[request->numbers[i]].state = ITEM_REFUSED;
+                mem_free(request->bytes[i]);
+            }
+            model->outstanding--;
+            mem_free(request);
+        }
+        goto out;
+    }
+    struct error err;
+    enum status status = wal_append(model->wal, &request->submission, &err);
+    if (status == STATUS_OK)
+        producer->next = sequence;
+    mem_free(request);
+out:
+    model->producer_busy[index] = false;
+}
+
+/* ---- scanning ---- */
+
+/* A piece of a scan beside the writers: order, content, and only the synced prefix. */
+static void do_scan(struct worker *worker)
+{
+    struct model *model = worker->model;
+    struct error err;
+    struct wal_scan *scan;
+    uint32_t group = (uint32_t)pick(model, model->groups);
+    uint32_t table = pick(model, 3) ? model->table_ids[pick(model, TABLES)] : 0;
+    uint64_t after = wal_reclaimed_through(model->wal, group, table);
+    uint64_t end = wal_synced_end(model->wal, group).seq;
+    if (end > after)
+        after += pick(model, end - after + 1);
+    enum status status = wal_scan_open(model->wal, group, table, after, &scan, &err);
+    if (status != STATUS_OK) {
+        if (status != STATUS_RECLAIMED && status != STATUS_NO_MEMORY)
+            fail(model, "scan: %s", err.message);
+        return;
+    }
+    for (uint64_t left = pick(model, 30); left > 0; left--) {
+        struct wal_view view;
+        status = wal_scan_next(scan, &view, &err);
+        if (status != STATUS_OK)
+            break;
+        if (view.seq <= after)
+            fail(model, "scan went from %llu back to %llu", U(after), U(view.seq));
+        after = view.seq;
+        if (view.type == WAL_DATA)
+            view_check(model, &view);
+    }
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND && status != STATUS_NO_MEMORY &&
+        !(status == STATUS_RECLAIMED) && !(status == STATUS_CORRUPT && model->has_rot))
+        fail(model, "scan: %s", err.message);
+    wal_scan_close(scan);
+}
+
+static void do_ack(struct worker *worker)
+{
+    struct model *model = worker->model;
+    struct error err;
+    struct wal_ack acks[GROUPS_MAX] = {0};
+    uint64_t through[GROUPS_MAX];
+    uint32_t table = (uint32_t)pick(model, TABLES);
+    for (uint32_t g = 0; g < model->groups; g++) {
+        uint64_t known = model->tried[table][g];
+        uint64_t end = wal_synced_end(model->wal, g).seq;
+        through[g] = end > known ? known + pick(model, end - known + 1) : known;
+        if (through[g] > end)
+            return; /* an attempt of a run whose end was cut: cannot be */
+        acks[g].through.seq = through[g];
+        acks[g].committed.seq = through[g];
+        if (wal_chain_at(model->wal, g, through[g], &acks[g].through.chain, &err) != STATUS_OK)
+            return;
+        acks[g].committed.chain = acks[g].through.chain;
+    }
+    for (uint32_t g = 0; g < model->groups; g++)
+        if (through[g] > model->tried[table][g])
+            model->tried[table][g] = through[g];
+    if (wal_ack_table(model->wal, model->table_ids[table], acks, &err) != STATUS_OK)
+        return;
+    totals.acks++;
+    for (uint32_t g = 0; g < model->groups; g++)
+        if (through[g] > model->through[table][g])
+            model->through[table][g] = through[g];
+}
+
+void worker_main(void *context)
+{
+    struct worker *worker = context;
+    struct model *model = worker->model;
+    struct error err;
+    for (uint32_t i = 0; i < model->ops; i++) {
+        uint64_t choice = pick(model, 100);
+        if (choice < 35)
+            do_append(worker);
+        else if (choice < 55)
+            do_submit(worker);
+        else if (choice < 70)
+            do_produce(worker);
+        else if (choice < 82)
+            do_scan(worker);
+        else if (choice < 90)
+            do_ack(worker);
+        else if (choice < 92) {
+            enum status status = wal_seal(model->wal, &err);
+            if (status != STATUS_OK && status != STATUS_NO_SPACE && status != STATUS_NO_MEMORY)
+                fail(model, "seal: %s", err.message);
+        } else {
+            env_sleep_ms(sim_node_env(model->node), pick(model, 40));
+        }
+    }
+}
