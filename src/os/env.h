@@ -28,7 +28,8 @@ enum env_open_flags {
     ENV_CREATE = 4,    /* if missing */
     ENV_EXCLUSIVE = 8, /* with ENV_CREATE: EXISTS if there */
     ENV_TRUNCATE = 16,
-    ENV_DIRECT = 32, /* O_DIRECT; UNSUPPORTED where the file system has none */
+    ENV_DIRECT = 32, /* O_DIRECT; UNSUPPORTED where the file system has none, here or at a write of
+                        other than its blocks */
     ENV_DSYNC = 64,  /* O_DSYNC: each write is durable when it returns, as if env_sync had followed
                         for these bytes alone */
 };

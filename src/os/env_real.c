@@ -28,6 +28,7 @@ static const struct env_ops real_ops;
 struct real_file {
     struct env_file base;
     int fd;
+    bool is_direct;
     char name[64]; /* end of the path, for messages */
 };
 
@@ -64,6 +65,7 @@ static enum status real_open(struct env *env, const char *path, unsigned flags,
         return error_set_errno(err, code, "open %s", path);
     }
     file->base.ops = &real_ops;
+    file->is_direct = flags & ENV_DIRECT;
     size_t length = strlen(path), skip = length > 60 ? length - 60 : 0;
     snprintf(file->name, sizeof file->name, "%s", path + skip);
     *out_file = &file->base;
@@ -117,6 +119,9 @@ static enum status real_write(struct env_file *base, uint64_t offset,
         if (written < 0) {
             if (errno == EINTR)
                 continue;
+            if (errno == EINVAL && file->is_direct)
+                return error_set(err, STATUS_UNSUPPORTED, "write %s: no direct access in %zu bytes",
+                                 file->name, slices[index].bytes - skip);
             return error_set_errno(err, errno, "write %s at %llu", file->name,
                                    (unsigned long long)offset);
         }

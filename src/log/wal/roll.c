@@ -292,6 +292,8 @@ static struct env_file *direct_open(struct wal *wal, const struct segment *segme
     struct env_file *file = NULL;
     struct error ignored;
     char path[PATH_BYTES_MAX];
+    if (wal->writer.has_no_direct)
+        return NULL;
     wal_segment_path(wal, segment->identity.id, SEGMENT_ACTIVE, path);
     enum status status =
         env_open(wal->env, path, ENV_WRITE | ENV_DIRECT | ENV_DSYNC, &file, &ignored);

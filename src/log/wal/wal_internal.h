@@ -209,6 +209,7 @@ struct writer {
     struct segment *segment; /* NULL: none open */
     struct env_file *file;
     struct env_file *direct; /* the same, ENV_DIRECT and ENV_DSYNC; NULL where there is no such */
+    bool has_no_direct;      /* one was refused: no further is tried */
     uint64_t offset, unit_next, floor;
     uint64_t filled;  /* the file's blocks were written once up to here */
     bool needs_floor; /* the last unit had records and no floor covers it (L9) */

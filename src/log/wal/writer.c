@@ -517,6 +517,14 @@ static enum status unit_write(struct wal *wal, struct batch *batch, struct error
     bool is_synced = is_one_step(writer, batch, buffer->length);
     enum status status = env_write(is_synced ? writer->direct : writer->file, writer->offset,
                                    buffer->data, buffer->length, err);
+    if (status == STATUS_UNSUPPORTED && is_synced) {
+        /* The file system took the flag and does not take the blocks: nothing was written. */
+        env_close(writer->direct);
+        writer->direct = NULL;
+        writer->has_no_direct = true;
+        is_synced = false;
+        status = env_write(writer->file, writer->offset, buffer->data, buffer->length, err);
+    }
     if (status != STATUS_OK) {
         tails_restore(wal);
         env_lock(wal->lock);
