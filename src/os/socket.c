@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -294,6 +295,17 @@ unsigned os_cpu_count(void)
 {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
     return count > 0 ? (unsigned)count : 1;
+}
+
+uint64_t os_file_limit_raise(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 1024;
+    struct rlimit wanted = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+    if (limit.rlim_cur < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &wanted) == 0)
+        limit.rlim_cur = limit.rlim_max;
+    return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur;
 }
 
 uint64_t os_memory_resident_bytes(void)

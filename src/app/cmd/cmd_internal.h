@@ -51,6 +51,11 @@ bool cmd_no_more_words(const struct invocation *invocation, int from);
 
 void cmd_print(struct buf *text); /* to stdout, then frees */
 
+/* Opens what is there for a one-job command; NOT_FOUND instead of an empty data directory made out
+ * of a mistyped name. */
+enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stack,
+                           struct error *err) MUST_CHECK;
+
 /* Asks the running server; NOT_FOUND when none listens. Appends the body; the code is returned. */
 enum status cmd_ask_server(struct invocation *invocation, const char *method, const char *path,
                            struct buf *out_body, int *out_code, struct error *err) MUST_CHECK;

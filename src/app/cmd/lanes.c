@@ -38,7 +38,7 @@ static int resolve_offline(struct invocation *invocation, bool is_rebind, const 
     uint64_t seq;
     enum status status = decision_parse(decision_text, &decision, &group, &seq, &err);
     if (status == STATUS_OK)
-        status = stack_open(invocation->env, &invocation->settings, &stack, &err);
+        status = cmd_stack_open(invocation, &stack, &err);
     if (status == STATUS_OK) {
         status = is_rebind
                      ? publisher_rebind(stack.publisher, table, decision, &err)
@@ -100,7 +100,7 @@ static int list(struct invocation *invocation)
     struct arena arena;
     const char **names = NULL;
     size_t count = 0;
-    if (stack_open(invocation->env, &invocation->settings, &stack, &err) != STATUS_OK)
+    if (cmd_stack_open(invocation, &stack, &err) != STATUS_OK)
         return cmd_fail(&err);
     arena_init(&arena, 0);
     enum status status = catalog_table_list(stack.catalog, "otel", &arena, &names, &count, &err);
@@ -126,7 +126,7 @@ static int repair(struct invocation *invocation)
     if (!dot)
         return cmd_usage("a table is needed, such as otel.logs");
     snprintf(ns, sizeof ns, "%.*s", (int)(dot - invocation->argv[0]), invocation->argv[0]);
-    enum status status = stack_open(invocation->env, &invocation->settings, &stack, &err);
+    enum status status = cmd_stack_open(invocation, &stack, &err);
     if (status != STATUS_OK)
         return cmd_fail(&err);
     arena_init(&arena, 0);
@@ -167,7 +167,7 @@ int cmd_publish(struct invocation *invocation)
     cmd_take_flag(invocation, "--once");
     if (!cmd_no_more_words(invocation, 0))
         return 2;
-    enum status status = stack_open(invocation->env, &invocation->settings, &stack, &err);
+    enum status status = cmd_stack_open(invocation, &stack, &err);
     if (status == STATUS_OK) {
         status = publisher_run_once(stack.publisher, &err);
         stack_close(&stack);

@@ -17,6 +17,28 @@ static enum status open_log(struct invocation *invocation, bool is_read_only, st
     return wal_open(invocation->env, &options, out_wal, err);
 }
 
+/* Opens the log to look at it while a server may be writing: files that move during the look, and
+ * damage that is only an entry which is not whole yet, are gone at another look. */
+static enum status open_to_look(struct invocation *invocation, struct wal **out_wal,
+                                struct error *err)
+{
+    enum { LOOKS = 5, BETWEEN_MS = 100 };
+    struct wal_damage damage;
+    for (int i = 1;; i++) {
+        struct wal *wal = NULL;
+        enum status status = open_log(invocation, true, &wal, err);
+        bool is_doubtful =
+            status == STATUS_NOT_FOUND || (status == STATUS_OK && wal_damage_at(wal, 0, &damage));
+        if (!is_doubtful || i == LOOKS) {
+            if (status == STATUS_OK)
+                *out_wal = wal;
+            return status;
+        }
+        wal_close(wal);
+        env_sleep_ms(invocation->env, BETWEEN_MS);
+    }
+}
+
 static void list_segments(struct wal *wal, bool as_json)
 {
     struct wal_segment_info info;
@@ -45,7 +67,7 @@ static enum status cat_group(struct wal *wal, uint32_t group, bool as_json, stru
 {
     struct wal_scan *scan = NULL;
     struct wal_view view;
-    TRY(wal_scan_open(wal, group, 0, 0, &scan, err));
+    TRY(wal_scan_open(wal, group, 0, wal_reclaimed_through(wal, group, 0), &scan, err));
     enum status status;
     while ((status = wal_scan_next(scan, &view, err)) == STATUS_OK) {
         char table[WAL_TABLE_NAME_MAX + 1] = "";
@@ -71,7 +93,7 @@ static int look(struct invocation *invocation, bool is_list)
     bool as_json = cmd_take_flag(invocation, "--json");
     if (!cmd_no_more_words(invocation, 0))
         return 2;
-    enum status status = open_log(invocation, true, &wal, &err);
+    enum status status = open_to_look(invocation, &wal, &err);
     if (status == STATUS_OK && is_list)
         list_segments(wal, as_json);
     for (uint32_t g = 0; status == STATUS_OK && !is_list && g < wal_group_count(wal); g++)
@@ -89,7 +111,8 @@ static int repair(struct invocation *invocation)
     bool is_confirmed = cmd_take_flag(invocation, "--confirm");
     if (!cmd_no_more_words(invocation, 0))
         return 2;
-    enum status status = open_log(invocation, !is_confirmed, &wal, &err);
+    enum status status = is_confirmed ? open_log(invocation, false, &wal, &err)
+                                      : open_to_look(invocation, &wal, &err);
     if (status != STATUS_OK)
         return cmd_fail(&err);
     for (size_t i = 0; wal_damage_at(wal, i, &damage); i++)
@@ -116,7 +139,7 @@ static int fork_log(struct invocation *invocation)
         return cmd_usage("log fork gives this log a new identity; repeat with --confirm");
     if (!cmd_no_more_words(invocation, 0))
         return 2;
-    enum status status = stack_open(invocation->env, &invocation->settings, &stack, &err);
+    enum status status = cmd_stack_open(invocation, &stack, &err);
     if (status != STATUS_OK)
         return cmd_fail(&err);
     status = publisher_fork(stack.publisher, &id, &err);

@@ -102,6 +102,22 @@ void cmd_print(struct buf *text)
     buf_deinit(text);
 }
 
+enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stack,
+                           struct error *err)
+{
+    char dir[PATH_BYTES_MAX];
+    struct arena arena;
+    char **names;
+    size_t count;
+    TRY(path_join(dir, invocation->settings.data_dir, "log", err));
+    arena_init(&arena, 0);
+    enum status status = files_list(invocation->env, dir, &arena, &names, &count, err);
+    arena_deinit(&arena);
+    if (status != STATUS_OK)
+        return error_prefix(err, "%s holds no log", invocation->settings.data_dir);
+    return stack_open(invocation->env, &invocation->settings, out_stack, err);
+}
+
 enum status cmd_ask_server(struct invocation *invocation, const char *method, const char *path,
                            struct buf *out_body, int *out_code, struct error *err)
 {

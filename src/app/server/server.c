@@ -9,6 +9,10 @@
 
 enum { LAST_ROUND_MS = 10000, DRAIN_MS = 10000, READY_BYTES = 1 << 20 /* a usual request */ };
 
+/* Files that connections leave to the log, the tables and the catalog: without one the log cannot
+ * seal, which ends the process. */
+enum { KEPT_FILES = 256, API_CONNECTIONS_MAX = 64 };
+
 /* ---- API ---- */
 
 static void respond_buf(struct http_exchange *exchange, int code, const char *type,
@@ -162,6 +166,14 @@ static void log_recovery(const struct server *server)
                  damage.where);
 }
 
+/* What clients of OTLP may take of the process's open files, a worker. */
+static unsigned connections_max(uint64_t file_limit, unsigned worker_count, unsigned wanted)
+{
+    uint64_t all = file_limit > 2 * KEPT_FILES ? file_limit - KEPT_FILES : file_limit / 2;
+    uint64_t share = all / worker_count;
+    return share < 1 ? 1 : share < wanted ? (unsigned)share : wanted;
+}
+
 static enum status start_ingest(struct server *server, struct error *err)
 {
     const struct settings *settings = &server->stack.settings;
@@ -178,6 +190,8 @@ static enum status start_ingest(struct server *server, struct error *err)
     http.body_bytes_max = (size_t)settings->otlp_body_bytes_max;
     http.body_budget_bytes = settings->otlp_memory_bytes;
     ingest_attach(server->ingest, &http);
+    http.connections_max =
+        connections_max(server->file_limit, options.worker_count, http.connections_max);
     return http_server_start(server->stack.env, &http, &server->otlp, err);
 }
 
@@ -198,6 +212,7 @@ static enum status start_api(struct server *server, struct error *err)
     struct http_options http = http_options_default();
     http.address = server->stack.settings.listen_address;
     http.port = (uint16_t)server->stack.settings.api_port;
+    http.connections_max = connections_max(server->file_limit, 8, API_CONNECTIONS_MAX);
     http.routes = server->routes;
     http.route_count = API_ROUTE_COUNT;
     return http_server_start(server->stack.env, &http, &server->api, err);
@@ -210,6 +225,7 @@ enum status server_start(struct env *env, const struct settings *settings,
     if (!server)
         return error_set(err, STATUS_NO_MEMORY, "server: out of memory");
     server->started_wall_ns = env_wall_ns(env);
+    server->file_limit = os_file_limit_raise();
     enum status status = stack_open(env, settings, &server->stack, err);
     if (status == STATUS_OK) {
         log_recovery(server);

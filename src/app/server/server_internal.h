@@ -9,6 +9,7 @@ enum { API_ROUTE_COUNT = 6 };
 struct server {
     struct stack stack;
     struct ingest *ingest;
+    uint64_t file_limit; /* open files, of the process */
     struct http_server *otlp, *api;
     struct http_route routes[API_ROUTE_COUNT];
     int64_t started_wall_ns;

@@ -6,6 +6,8 @@
 
 #include "app/server/server.h"
 
+enum { OTLP_WORKERS_MAX = 1024, OTLP_BODY_BYTES_MAX = 1 << 30 };
+
 #define X(field, section_name, key_name, kind_name, text, help_text)                               \
     {.section = section_name,                                                                      \
      .key = key_name,                                                                              \
@@ -304,6 +306,23 @@ enum status settings_load(struct settings *settings, struct env *env, int *inout
     return settings_check(settings, err);
 }
 
+/* Nanoseconds of every duration, added to a clock, must fit 63 bits. */
+static enum status check_durations(const struct settings *settings, struct error *err)
+{
+    const uint64_t ms_max = 36500 * (uint64_t)86400000;
+    for (size_t i = 0; i < settings_count(); i++) {
+        const struct setting_info *info = settings_info(i);
+        uint64_t value;
+        if (info->kind != SETTING_DURATION)
+            continue;
+        memcpy(&value, (const char *)settings + info->offset, sizeof value);
+        if (value > ms_max)
+            return error_set(err, STATUS_USAGE, "%s.%s is at most 36500d", info->section,
+                             info->key);
+    }
+    return STATUS_OK;
+}
+
 enum status settings_check(const struct settings *settings, struct error *err)
 {
     static const char *const levels[] = {"debug", "info", "warn", "error"};
@@ -320,6 +339,14 @@ enum status settings_check(const struct settings *settings, struct error *err)
                          (unsigned long long)settings->api_port);
     if (settings->log_segment_bytes < 1 << 20)
         return error_set(err, STATUS_USAGE, "log.segment_bytes is at least 1 MiB");
+    if (settings->otlp_workers > OTLP_WORKERS_MAX)
+        return error_set(err, STATUS_USAGE, "otlp.workers is at most %d", (int)OTLP_WORKERS_MAX);
+    if (settings->otlp_body_bytes_max < 1 || settings->otlp_body_bytes_max > OTLP_BODY_BYTES_MAX ||
+        settings->otlp_expanded_bytes_max < 1 ||
+        settings->otlp_expanded_bytes_max > OTLP_BODY_BYTES_MAX)
+        return error_set(err, STATUS_USAGE,
+                         "otlp.body_bytes_max and otlp.expanded_bytes_max are 1 byte to 1 GiB");
+    TRY(check_durations(settings, err));
     if (settings->publish_zstd_level < 1 || settings->publish_zstd_level > 19)
         return error_set(err, STATUS_USAGE, "publish.zstd_level is 1 to 19");
     if (!settings->data_dir[0] || !settings->catalog_name[0])

@@ -104,6 +104,9 @@ struct ingest_worker {
     struct ingest_request *forced;    /* waiting for their commit */
     struct http_exchange *parked[64]; /* waiting for a producer's write in flight */
     unsigned parked_count;
+    _Atomic bool has_parked; /* asks the other workers for a wake when they have written */
+    _Atomic bool is_woken;   /* `wake` is posted */
+    struct http_task wake;
     unsigned in_flight;
     _Atomic uint64_t counters[COUNTER_COUNT];
     _Atomic uint64_t ack_buckets[ACK_BUCKETS];
@@ -120,6 +123,7 @@ bool ingest_worker_is_full(const struct ingest_worker *worker);
 void ingest_worker_add(struct ingest_worker *worker, struct ingest_request *request);
 void ingest_worker_round(void *context, struct http_worker *http);
 void ingest_worker_flush(struct ingest_worker *worker);
+void ingest_force(struct ingest_request *request);
 
 /* otlp_http.c */
 void ingest_handle(void *context, struct http_exchange *exchange);

@@ -10,6 +10,7 @@
 #include "flow/ingest/ingest_internal.h"
 
 static const char protobuf_type[] = "application/x-protobuf";
+static const char repeat_reason[] = "rejected when this request was first stored";
 
 /* ---- answers ---- */
 
@@ -248,6 +249,42 @@ static enum status expand_body(struct ingest_worker *worker, enum codec codec, s
     return STATUS_OK;
 }
 
+/* A repeat asks no less than the first did: `force` waits until what was stored is visible. */
+static enum status force_repeat(struct ingest_worker *worker, struct http_exchange *exchange,
+                                const struct ask *ask, const struct wal_receipt *stored,
+                                uint32_t count, struct error *err)
+{
+    struct ingest *ingest = worker->ingest;
+    for (uint32_t i = 0; i < count; i++) {
+        if (stored[i].rows)
+            TRY(publisher_check(ingest->publisher, stored[i].table_id, err));
+    }
+    struct ingest_request *request = mem_alloc_zero(1, sizeof *request);
+    if (!request)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    request->worker = worker;
+    request->exchange = exchange;
+    request->mode = MODE_FORCE;
+    request->has_producer = true;
+    request->producer_sequence = ask->sequence;
+    snprintf(request->reject_reason, sizeof request->reject_reason, "%s", repeat_reason);
+    for (uint32_t i = 0; i < count; i++) {
+        request->rejected = size_max(request->rejected, stored[i].rejected);
+        for (int table = 0; table < OTLP_TABLE_COUNT; table++) {
+            if (ingest->table_ids[table] != stored[i].table_id || !stored[i].rows)
+                continue;
+            request->term = stored[i].term;
+            request->group = stored[i].group;
+            request->seq[table] = stored[i].seq;
+            request->first_row[table] = stored[i].first_row;
+            request->rows[table] = stored[i].rows;
+        }
+    }
+    ingest_count(worker, COUNT_REPEATS, 1);
+    ingest_force(request);
+    return STATUS_OK;
+}
+
 /* True: the exchange is answered or parked, and nothing is to be stored. */
 static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *exchange,
                           struct ingest_route *route, const struct ask *ask, struct hash128 hash)
@@ -262,6 +299,11 @@ static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *ex
     case WAL_PRODUCER_NEW:
         return false;
     case WAL_PRODUCER_REPEAT:
+        if (ask->mode == MODE_FORCE) {
+            if (force_repeat(worker, exchange, ask, stored, count, &err) == STATUS_OK)
+                return true;
+            break;
+        }
         for (uint32_t i = 0; i < count; i++) {
             if (stored[i].rows)
                 add_receipt(&receipts, wal_log_id(worker->ingest->wal), stored[i].group,
@@ -269,8 +311,7 @@ static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *ex
             rejected = stored[i].rejected > rejected ? stored[i].rejected : rejected;
         }
         ingest_count(worker, COUNT_REPEATS, 1);
-        answer_stored(exchange, &receipts, "durable", rejected,
-                      "rejected when this request was first stored");
+        answer_stored(exchange, &receipts, "durable", rejected, repeat_reason);
         return true;
     case WAL_PRODUCER_OLD:
         ingest_count(worker, COUNT_REPEATS, 1);
@@ -282,6 +323,7 @@ static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *ex
             struct ingest_route **place = http_exchange_scratch(exchange);
             *place = route;
             worker->parked[worker->parked_count++] = exchange;
+            atomic_store(&worker->has_parked, true);
             return true;
         }
         error_set(&err, STATUS_BUSY, "an earlier request of this producer is being written");

@@ -48,7 +48,11 @@ static void push_fixed(struct otlp_decoder *decoder, struct buf *list,
     if ((field->key & 7) == WIRE_I64) {
         buf_put(list, &field->value, sizeof field->value);
     } else if (field->bytes.length % 8 == 0) {
-        buf_put(list, field->bytes.data, field->bytes.length);
+        /* As much as may be there: a list that is full and failed is too long, not out of memory.
+         */
+        size_t room = list->bytes_max - list->length;
+        buf_put(list, field->bytes.data, size_min(field->bytes.length, room));
+        list->failed |= field->bytes.length > room;
     } else {
         decoder->is_malformed = true;
     }

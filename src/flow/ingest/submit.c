@@ -85,7 +85,7 @@ static void wait_done(struct publish_waiter *waiter, enum status status)
         http_worker_post(request->worker->http, &request->task);
 }
 
-static void begin_force(struct ingest_request *request)
+void ingest_force(struct ingest_request *request)
 {
     struct ingest_worker *worker = request->worker;
     struct ingest *ingest = worker->ingest;
@@ -136,7 +136,7 @@ static void complete_request(struct ingest_request *request,
             request->seq[submission->tables[i]] = submission->entries[i].seq;
     }
     if (request->mode == MODE_FORCE) {
-        begin_force(request);
+        ingest_force(request);
         return;
     }
     ingest_answer(request, request->mode == MODE_AUTO ? "written" : "durable");
@@ -159,6 +159,24 @@ static void submission_task(struct http_task *task)
     worker->free_submissions = submission;
 }
 
+static void wake_task(struct http_task *task)
+{
+    atomic_store(&CONTAINER_OF(task, struct ingest_worker, wake)->is_woken, false);
+}
+
+/* Parked requests of all workers may go on now; the loop's round looks. A request that parks at
+ * this moment is not missed: its worker sets `has_parked` and then asks the log once more. */
+static void wake_parked(struct ingest *ingest)
+{
+    for (unsigned i = 0; i < ingest->options.worker_count; i++) {
+        struct ingest_worker *worker = &ingest->workers[i];
+        if (!atomic_load(&worker->has_parked) || atomic_exchange(&worker->is_woken, true))
+            continue;
+        worker->wake.run = wake_task;
+        http_worker_post(worker->http, &worker->wake);
+    }
+}
+
 static void submission_done(struct wal_submission *wal_submission, enum status status,
                             const struct error *err)
 {
@@ -167,7 +185,9 @@ static void submission_done(struct wal_submission *wal_submission, enum status s
     if (status != STATUS_OK)
         submission->err = *err;
     submission->task.run = submission_task;
+    struct ingest *ingest = submission->worker->ingest;
     http_worker_post(submission->worker->http, &submission->task);
+    wake_parked(ingest);
 }
 
 /* ---- submission ---- */
@@ -322,6 +342,8 @@ void ingest_worker_round(void *context, struct http_worker *http)
         struct ingest_route **route = http_exchange_scratch(exchange);
         ingest_handle(*route, exchange);
     }
+    if (parked && worker->parked_count == 0)
+        atomic_store(&worker->has_parked, false);
     if (parked && worker->requests && worker->in_flight == 0)
         ingest_worker_flush(worker);
 }

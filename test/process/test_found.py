@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failures that were found by using and abusing the server; each test failed before its fix."""
+import json
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+
+import pytest
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
+
+import sluice
+
+
+def log_body(count=1, text="x"):
+    request = logs_service_pb2.ExportLogsServiceRequest()
+    scope = request.resource_logs.add().scope_logs.add()
+    for i in range(count):
+        scope.log_records.add(severity_text=f"{text}{i}")
+    return request.SerializeToString()
+
+
+def test_clients_that_take_every_file_leave_some_to_the_log(tmp_path):
+    """Idle connections took the last open file; the log could not seal, and the process ended."""
+    server = sluice.Server(tmp_path / "data", "--log-seal-after", "300ms", "--publish-interval",
+                           "100ms", wrapper=("/bin/sh", "-c", 'ulimit -n 96; exec "$0" "$@"'))
+    server.start()
+    assert server.post("logs", log_body()).code == 200
+    held = []
+    for _ in range(200):
+        held.append(socket.create_connection(("127.0.0.1", server.otlp), timeout=5))
+    time.sleep(1.5)  # the segment of the first request is due to be sealed
+    assert server.process.poll() is None, server.log()
+    assert server.get("/healthz")[0] == 200, "the API has connections of its own"
+    for s in held:
+        s.close()
+    assert server.post("logs", log_body(), timeout=20).code == 200
+    server.wait_published()
+    server.stop()
+
+
+def test_the_soft_limit_of_files_is_raised(tmp_path):
+    server = sluice.Server(tmp_path / "data",
+                           wrapper=("/bin/sh", "-c", 'ulimit -S -n 100; exec "$0" "$@"')).start()
+    with open(f"/proc/{server.process.pid}/limits") as limits:
+        line = next(x for x in limits if x.startswith("Max open files"))
+    soft, hard = line.split()[3:5]
+    server.stop()
+    assert soft == hard
+
+
+@pytest.mark.parametrize("flags", [
+    ("--otlp-workers", "4294967296"),  # was cut to 32 bits: a server without a listener
+    ("--otlp-workers", "5000"),
+    ("--otlp-force-timeout", "200000000d"),  # overflowed in nanoseconds
+    ("--publish-interval", "200000000d"),
+    ("--otlp-body-bytes-max", "0"),
+    ("--otlp-body-bytes-max", "1000000000000000000"),
+    ("--otlp-expanded-bytes-max", "0"),
+], ids=" ".join)
+def test_values_that_cannot_work_are_refused(tmp_path, flags):
+    server = sluice.Server(tmp_path / "data", *flags)
+    server.start(wait=False)
+    try:
+        assert server.process.wait(timeout=10) == 2
+    finally:
+        server.kill()
+    assert flags[0][2:].split("-")[0] in server.log()
+
+
+def test_log_cat_begins_behind_what_was_reclaimed(tmp_path):
+    """It answered "1 to 40 reclaimed" and nothing else on every log older than its retention."""
+    server = sluice.Server(tmp_path / "data", "--publish-interval", "50ms", "--log-segment-bytes",
+                           "1MiB", "--log-keep-committed", "1ms", "--log-seal-after", "50ms").start()
+    deadline = time.monotonic() + 30
+    while server.command("log", "ls", check=0).stdout.count("0000000000000001.seg"):
+        assert server.post("logs", log_body(200)).code == 200
+        assert time.monotonic() < deadline, "nothing is reclaimed"
+        time.sleep(0.05)
+    server.stop()
+    server.flags = ()
+    server.start()
+    seqs = [server.post("logs", log_body(2)).receipts[0][3] for _ in range(3)]
+    server.kill()
+    lines = [json.loads(x) for x in server.command("log", "cat", "--json",
+                                                   check=0).stdout.splitlines()]
+    assert all(b["seq"] == a["seq"] + 1 for a, b in zip(lines, lines[1:]))
+    assert lines[0]["seq"] > 1 and set(seqs[:2]) <= {x["seq"] for x in lines}, \
+        "all but the last write, whose sync no later one proves"
+
+
+def test_log_commands_beside_a_busy_server_see_no_damage(tmp_path):
+    """They read files in motion: "No such file", or damage that was an entry being written."""
+    server = sluice.Server(tmp_path / "data", "--publish-interval", "50ms", "--log-segment-bytes",
+                           "1MiB", "--log-budget-bytes", "8MiB", "--log-keep-committed", "1ms",
+                           "--log-seal-after", "100ms").start()
+    stop = threading.Event()
+
+    def load(n):
+        while not stop.is_set():
+            if server.post("logs", log_body(200, f"{n}-")).code != 200:
+                time.sleep(0.05)
+    threads = [threading.Thread(target=load, args=(n,)) for n in range(3)]
+    [t.start() for t in threads]
+    try:
+        until = time.monotonic() + 6
+        while time.monotonic() < until:
+            server.command("log", "ls", check=0)
+            assert server.command("log", "repair", check=0).stdout.startswith("nothing was changed")
+    finally:
+        stop.set()
+        [t.join() for t in threads]
+    server.stop()
+
+
+def test_a_repeat_at_another_worker_goes_on_when_the_first_is_written(tmp_path):
+    """It was looked at again at the worker's next event or half-second tick."""
+    server = sluice.Server(tmp_path / "data", "--otlp-workers", "4").start()
+    slow = 0
+    for n in range(1, 25):
+        began = time.monotonic()
+        threads = [threading.Thread(target=server.post, args=("logs", log_body(1, f"{n}-")), kwargs={
+            "Sluice_Producer": "p", "Sluice_Sequence": str(n)}) for _ in range(4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        slow += time.monotonic() - began > 0.4
+    server.stop()
+    assert slow <= 2
+
+
+def test_a_forced_repeat_waits_for_the_table_too(tmp_path):
+    """After its 504 the same request was answered 200 although no row was visible."""
+    server = sluice.Server(tmp_path / "data", "--otlp-force-timeout", "1s", "--publish-interval",
+                           "600s").start()
+    forced = dict(path="/v1/logs?commit=force", Sluice_Producer="p", Sluice_Sequence="1")
+    catalog = sqlite3.connect(server.directory / "catalog.db", isolation_level=None)
+    catalog.execute("BEGIN EXCLUSIVE")
+    assert server.post("logs", log_body(3), **forced).code == 504
+    assert server.post("logs", log_body(3), **forced).code == 504
+    plain = {**forced, "path": "/v1/logs"}
+    durable = server.post("logs", log_body(3), **plain)
+    assert durable.code == 200 and durable.headers["Sluice-Boundary"] == "durable"
+    catalog.execute("ROLLBACK")
+    deadline = time.monotonic() + 30
+    while (answer := server.post("logs", log_body(3), **forced)).code == 504:
+        assert time.monotonic() < deadline
+    assert answer.code == 200 and answer.headers["Sluice-Boundary"] == "visible"
+    assert answer.receipts == durable.receipts
+    assert sluice.read_pyiceberg(server.directory, "logs").num_rows == 3
+    assert server.status()["ingest"]["repeats"] >= 3
+    server.stop()
+
+
+def test_a_histogram_with_too_many_buckets_is_rejected_for_good(tmp_path):
+    """It was called out of memory, 503: an exporter sends that again for ever."""
+    server = sluice.Server(tmp_path / "data").start()
+    request = metrics_service_pb2.ExportMetricsServiceRequest()
+    points = request.resource_metrics.add().scope_metrics.add().metrics.add(name="h").histogram
+    points.data_points.add(bucket_counts=[1] * 100000, explicit_bounds=list(range(99999)))
+    points.data_points.add(bucket_counts=[1, 2], explicit_bounds=[1.0])
+    answer = server.post("metrics", request.SerializeToString())
+    assert answer.code == 200 and b"65536" in answer.body
+    assert server.status()["ingest"]["rejected_items"] == 1
+    server.wait_published()
+    rows = sluice.read_pyiceberg(server.directory, "metrics_histogram").to_pylist()
+    assert [r["bucket_counts"] for r in rows] == [[1, 2]]
+    server.stop()
+
+
+@pytest.mark.parametrize("words", [
+    ("publish", "--once"), ("tables", "list"), ("log", "fork", "--confirm"),
+    ("clear-halt", "otel.logs", "--confirm", "--accept")], ids=" ".join)
+def test_one_job_commands_make_no_data_directory(tmp_path, words):
+    """A mistyped --data-dir got an empty log, and `publish --once` reported success."""
+    done = subprocess.run([sluice.BINARY, *words, "--data-dir", str(tmp_path / "typo"),
+                           "--api-port", "1"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 3 and "typo" in done.stderr
+    assert not (tmp_path / "typo").exists()
