@@ -130,6 +130,42 @@ def test_E17_unreadable_metadata_is_repaired_from_the_one_before(server):
     assert texts(server.directory) == ["a", "b", "c"]
 
 
+def test_a_catalog_replaced_underneath_is_noticed(server):
+    """A backup renamed over catalog.db: an older table, not a file that nobody else sees."""
+    import os
+    import shutil
+    send(server, "a", Sluice_Commit="force")
+    catalog, backup = server.directory / "catalog.db", server.directory / "backup.db"
+    shutil.copy(catalog, backup)
+    send(server, "b", Sluice_Commit="force")
+    os.rename(backup, catalog)
+    request = logs_service_pb2.ExportLogsServiceRequest()
+    request.resource_logs.add().scope_logs.add().log_records.add(severity_text="c")
+    answer = server.post("logs", request.SerializeToString(), Sluice_Commit="force")
+    assert answer.headers["Sluice-Boundary"] != "visible"
+    lane = halted(server)
+    server.command(*lane["remedy"].removeprefix("sluice ").replace("--accept", "--republish").split(),
+                   check=0)
+    server.wait_published()
+    assert texts(server.directory) == ["a", "b", "c"]
+
+
+def test_a_catalog_that_is_gone_is_no_new_catalog(server):
+    send(server, "a", Sluice_Commit="force")
+    os_path = server.directory / "catalog.db"
+    aside = server.directory / "aside.db"
+    os_path.rename(aside)
+    send(server, "b")
+    import time
+    deadline = time.monotonic() + 10
+    while "gone" not in server.lane("otel.logs").get("reason", ""):
+        assert time.monotonic() < deadline, server.lane("otel.logs")
+        time.sleep(0.05)
+    aside.rename(os_path)
+    server.wait_published()
+    assert texts(server.directory) == ["a", "b"]
+
+
 def test_a_table_made_by_pyiceberg_beforehand(tmp_path):
     """Same columns by name, other ids, another order, one column more, no partitions."""
     from pyiceberg.schema import Schema

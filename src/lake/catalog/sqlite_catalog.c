@@ -18,8 +18,9 @@ struct sqlite_catalog {
     struct env_mutex *mutex; /* one conversation at a time; leaf, held over I/O (see catalog.h) */
     char *path, *name;
     int busy_timeout_ms;
-    sqlite3 *db;           /* guarded by mutex; NULL: open at the next call */
-    bool has_iceberg_type; /* guarded by mutex; V1 layout */
+    sqlite3 *db;            /* guarded by mutex; NULL: open at the next call */
+    uint64_t device, inode; /* of the file that db has open; 0, 0: never opened */
+    bool has_iceberg_type;  /* guarded by mutex; V1 layout */
 };
 
 static struct sqlite_catalog *sqlite_of(struct catalog *base)
@@ -186,9 +187,24 @@ static void rollback(struct sqlite_catalog *catalog)
 }
 
 /* BUSY at COMMIT leaves the transaction open and nothing applied; everything else is unknown. */
+/* Does the path still name the file that is open? Whoever renames a backup over it, or removes it,
+ * would otherwise have us commit into a file that nobody else sees. */
+static bool is_in_place(struct sqlite_catalog *catalog)
+{
+    struct env_stat stat;
+    struct error ignored;
+    return env_path_stat(catalog->base.env, catalog->path, &stat, &ignored) == STATUS_OK &&
+           stat.device == catalog->device && stat.inode == catalog->inode;
+}
+
 static enum status commit_transaction(struct sqlite_catalog *catalog, struct error *err)
 {
     enum status status = run(catalog, "COMMIT", err);
+    if (status == STATUS_OK && catalog->inode && !is_in_place(catalog)) {
+        disconnect(catalog);
+        return error_set(err, STATUS_UNKNOWN_OUTCOME,
+                         "catalog %.200s: replaced by another file during a commit", catalog->path);
+    }
     if (status == STATUS_BUSY) {
         rollback(catalog);
     } else if (status != STATUS_OK) {
@@ -246,9 +262,16 @@ static bool is_wal_database(struct sqlite_catalog *catalog)
 
 static enum status connect(struct sqlite_catalog *catalog, struct error *err)
 {
-    if (catalog->db)
+    struct env_stat stat;
+    if (catalog->db && is_in_place(catalog))
         return STATUS_OK;
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    if (catalog->db)
+        disconnect(catalog); /* what stands there now is the catalog */
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+    if (!catalog->inode) /* later on a missing catalog is a fault, not a new catalog */
+        flags |= SQLITE_OPEN_CREATE;
+    else if (env_path_stat(catalog->base.env, catalog->path, &stat, err) != STATUS_OK)
+        return error_set(err, STATUS_IO, "catalog %.200s: the file is gone", catalog->path);
     int code = sqlite3_open_v2(catalog->path, &catalog->db, flags, sqlite_vfs_name(catalog->vfs));
     if (!catalog->db)
         return error_set(err, STATUS_NO_MEMORY, "catalog %.200s: out of memory", catalog->path);
@@ -262,6 +285,12 @@ static enum status connect(struct sqlite_catalog *catalog, struct error *err)
     }
     if (status == STATUS_OK)
         status = ensure_tables(catalog, err);
+    if (status == STATUS_OK)
+        status = env_path_stat(catalog->base.env, catalog->path, &stat, err);
+    if (status == STATUS_OK) {
+        catalog->device = stat.device;
+        catalog->inode = stat.inode;
+    }
     if (status == STATUS_IO && is_wal_database(catalog))
         status =
             error_set(err, STATUS_UNSUPPORTED,
