@@ -273,6 +273,14 @@ def test_auto_answers_before_the_sync(server):
     assert answer.code == 200 and answer.headers["Sluice-Boundary"] == "written"
 
 
+def test_web_pages_take_no_decisions(server):
+    request = head("POST /v1/lanes/clear-halt?table=otel.logs&decision=accept HTTP/1.1", "Host: a",
+                   "Origin: http://evil.example")
+    with socket.create_connection(("127.0.0.1", server.api), timeout=5) as s:
+        s.sendall(request)
+        assert s.recv(100).startswith(b"HTTP/1.1 403 ")
+
+
 def test_health_and_metrics(server):
     assert server.get("/healthz")[0] == 200 and server.get("/readyz") == (200, "ready\n")
     text = server.get("/metrics")[1]

@@ -72,6 +72,10 @@ static void handle_resolve(void *context, struct http_exchange *exchange)
     char table[WAL_TABLE_NAME_MAX + 1], decision[64];
     struct error err;
     bool is_rebind = span_equal(head->path, span_of_text("/v1/lanes/rebind"));
+    if (http_head_get(head, "origin").data) { /* a page in somebody's browser, not an operator */
+        http_respond_text(exchange, 403, "decisions are not taken from web pages");
+        return;
+    }
     if (!query_text(head, "table", table, sizeof table) ||
         !query_text(head, "decision", decision, sizeof decision)) {
         http_respond_text(exchange, 400, "table= and decision= are needed");
