@@ -297,6 +297,8 @@ static void expire(struct model *model, const struct iceberg_table *table,
         return;
     catalog_update_add(change, update);
     totals.snapshots_expired += removed;
+    model->is_evidence_gone |=
+        model->is_damaged && strcmp(table->name, model->definitions[0].name) == 0;
 }
 
 static enum status engine_change(struct engine *engine, const struct iceberg_table *table,

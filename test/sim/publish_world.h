@@ -105,8 +105,9 @@ struct model {
     bool is_healing;             /* the last rounds: no faults, all is published */
     bool is_quiet;               /* the very last one: nothing is written either */
     bool is_damaged, is_dropped; /* table 0 */
-    size_t accepted_from;        /* entries from here on are published again */
-    bool was_power_cut;          /* since the last look */
+    bool is_evidence_gone; /* after the roll-back the other engine expired the snapshots below */
+    size_t accepted_from;  /* entries from here on are published again */
+    bool was_power_cut;    /* since the last look */
     struct wal_options wal_options;
     struct publish_options publish_options;
     struct publish_table definitions[TABLES_MAX];
@@ -129,6 +130,7 @@ extern struct totals {
     uint64_t seeds, runs, looks, submissions, rows, rows_checked, files_read;
     uint64_t open_refused, refused, written_lost;
     uint64_t commits, rebases, retries, takeovers, halts, stand_downs, kept_going;
+    uint64_t halts_without_evidence; /* of damages that no reading of the table could still show */
     uint64_t intents_found, descriptors_found, rollbacks, tables_dropped, backups_live, decisions;
     uint64_t foreign_applied, foreign_failed, foreign_unknown, properties_set, properties_removed,
         snapshots_expired;

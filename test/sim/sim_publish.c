@@ -363,9 +363,9 @@ static int report(bool is_share)
     bool is_ok = true;
     printf(
         "# %llu seeds, %llu runs, %llu submissions of %llu rows; %llu looks at %llu rows in %llu "
-        "files\n",
+        "files; %llu roll-backs whose traces expired unread\n",
         U(totals.seeds), U(totals.runs), U(totals.submissions), U(totals.rows), U(totals.looks),
-        U(totals.rows_checked), U(totals.files_read));
+        U(totals.rows_checked), U(totals.files_read), U(totals.halts_without_evidence));
     printf("1..%zu\nok 1 - every seed kept every promise\n", COUNT_OF(must_happen) + 1);
     for (size_t i = 0; i < COUNT_OF(must_happen); i++) {
         bool happened = *must_happen[i].count > 0 || is_share;

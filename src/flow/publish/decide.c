@@ -53,7 +53,8 @@ static bool settle_history(const struct facts *facts, struct positions *position
 {
     const struct own_state *own = facts->own;
     *position = own->positions;
-    if (own->walk == WALK_LOST) {
+    /* Expiry takes the evidence of a roll-back away, not the roll-back. */
+    if (own->walk == WALK_LOST || (own->walk == WALK_EXPIRED && facts->was_lost)) {
         *out_decision =
             because(out_reason, DECIDE_HALT,
                     "the table was rolled back or replaced: its history no longer holds "

@@ -194,10 +194,13 @@ enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
     lane_ack_positions(lane, &ack, &has_ack);
     for (uint32_t g = 0; g < log_end.count; g++)
         log_end.at[g] = wal_synced_end(lane->publisher->wal, g);
+    if (own->walk != WALK_EXPIRED)
+        lane->was_lost = own->walk == WALK_LOST;
     struct facts facts = {
         .table_uuid = table->uuid,
         .bound_uuid = lane->checkpoint.exists ? lane->checkpoint.uuid : "",
         .own = own,
+        .was_lost = lane->was_lost,
         .epoch = is_in_own_directory(lane, own) ? lane->epoch : own->epoch,
         .checkpoint = &lane->checkpoint,
         .has_ack = has_ack,

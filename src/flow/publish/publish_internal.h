@@ -169,6 +169,7 @@ enum decision {
 struct facts {
     const char *table_uuid, *bound_uuid; /* bound: "" before the first commit */
     const struct own_state *own;
+    bool was_lost;      /* an earlier reading of this table ended with WALK_LOST */
     struct epoch epoch; /* ours */
     const struct checkpoint *checkpoint;
     bool has_ack; /* the log knows of a commit of this lane */
@@ -272,6 +273,7 @@ struct lane {
     struct publish_lane_info info;
     /* the worker's: */
     bool is_recovered;      /* record and table have been looked at since the start */
+    bool was_lost;          /* the last walk that proved anything ended with WALK_LOST */
     int64_t doubt_since_ns; /* when a durability halt was first suspected; 0: not */
     int64_t retry_at_ns;
     uint64_t retry_ms;

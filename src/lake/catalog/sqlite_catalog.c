@@ -186,7 +186,6 @@ static void rollback(struct sqlite_catalog *catalog)
         disconnect(catalog);
 }
 
-/* BUSY at COMMIT leaves the transaction open and nothing applied; everything else is unknown. */
 /* Does the path still name the file that is open? Whoever renames a backup over it, or removes it,
  * would otherwise have us commit into a file that nobody else sees. */
 static bool is_in_place(struct sqlite_catalog *catalog)
@@ -197,6 +196,7 @@ static bool is_in_place(struct sqlite_catalog *catalog)
            stat.device == catalog->device && stat.inode == catalog->inode;
 }
 
+/* BUSY at COMMIT leaves the transaction open and nothing applied; everything else is unknown. */
 static enum status commit_transaction(struct sqlite_catalog *catalog, struct error *err)
 {
     enum status status = run(catalog, "COMMIT", err);

@@ -123,6 +123,16 @@ static void test_E12_an_expired_parent_proves_nothing(void **state)
     assert_true(positions_equal(&world->from, &world->own.positions));
 }
 
+static void test_E12_a_roll_back_stays_one_when_its_traces_expire(void **state)
+{
+    (void)state;
+    struct world *world = calm();
+    world->own.walk = WALK_EXPIRED;
+    world->own.has_summary = false;
+    world->facts.was_lost = true;
+    assert_int_equal(decide(world), DECIDE_HALT);
+}
+
 static void test_E12_property_or_summary_alone_counts(void **state)
 {
     (void)state;
@@ -321,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_E12_a_newer_epoch_makes_us_stand_down),
         cmocka_unit_test(test_E12_a_rolled_back_table_halts),
         cmocka_unit_test(test_E12_an_expired_parent_proves_nothing),
+        cmocka_unit_test(test_E12_a_roll_back_stays_one_when_its_traces_expire),
         cmocka_unit_test(test_E12_property_or_summary_alone_counts),
         cmocka_unit_test(test_E12_a_group_found_in_neither_is_never_zero),
         cmocka_unit_test(test_E12_both_missing_halts_where_a_commit_is_known),
