@@ -75,9 +75,8 @@ static bool settle_history(const struct facts *facts, struct positions *position
         }
         return true;
     }
-    for (uint32_t g = 0; g < position->count; g++) { /* never from zero */
-        if (position->at[g].seq)
-            continue;
+    /* A group that the table does not name never begins at zero; one that it names at zero does. */
+    for (uint32_t g = own->stated_groups; g < position->count; g++) {
         if (facts->checkpoint->exists && facts->checkpoint->committed.at[g].seq)
             position->at[g] = facts->checkpoint->committed.at[g];
         else if (facts->has_ack && facts->ack->at[g].seq)

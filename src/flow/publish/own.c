@@ -214,6 +214,7 @@ enum status own_state_read(const struct iceberg_table *table, struct log_id log,
     if (state.positions.count > group_count)
         return error_set(err, STATUS_IDENTITY, "the table knows %u groups of this log, it has %u",
                          state.positions.count, group_count);
+    state.stated_groups = state.positions.count;
     state.positions.count = group_count;
     *out_state = state;
     return STATUS_OK;
@@ -235,6 +236,7 @@ bool own_state_of_ancestor(const struct iceberg_table *table, struct log_id log,
     state.has_summary = true;
     state.walk = WALK_FOUND;
     state.snapshot_id = own->snapshot_id;
+    state.stated_groups = state.positions.count;
     state.positions.count = group_count;
     *out_state = state;
     return true;

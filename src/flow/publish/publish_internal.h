@@ -69,6 +69,7 @@ enum own_walk {
 struct own_state {
     bool has_property, has_summary;
     struct positions positions; /* by property, else summary; groups in neither: seq 0 */
+    uint32_t stated_groups;     /* so many of them the table names, from 0 on */
     struct epoch epoch;
     char digest[DIGEST_TEXT_BYTES];
     int64_t sequence; /* Iceberg sequence number of the newest own commit */

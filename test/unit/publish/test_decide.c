@@ -36,6 +36,7 @@ static struct world *calm(void)
     world.own = (struct own_state){.has_property = true,
                                    .has_summary = true,
                                    .positions = at(50),
+                                   .stated_groups = 1,
                                    .epoch = {1, 1},
                                    .digest = "d50",
                                    .sequence = 5,
@@ -150,11 +151,23 @@ static void test_E12_a_group_found_in_neither_is_never_zero(void **state)
     (void)state;
     struct world *world = calm();
     world->own.positions.at[0] = (struct wal_position){0, 0};
+    world->own.stated_groups = 0;
     assert_int_equal(decide(world), DECIDE_GO_ON);
     assert_int_equal(world->from.at[0].seq, 50); /* the checkpoint's */
     world->checkpoint.exists = false;
     assert_int_equal(decide(world), DECIDE_GO_ON);
     assert_int_equal(world->from.at[0].seq, 50); /* the durable ack's */
+}
+
+static void test_E12_a_group_named_at_zero_behind_its_checkpoint_was_rolled_back(void **state)
+{
+    (void)state;
+    struct world *world = calm();
+    world->own.positions.at[0] = (struct wal_position){0, 0};
+    assert_int_equal(decide(world), DECIDE_HALT);
+    world = publishing();
+    world->own.positions.at[0] = (struct wal_position){0, 0};
+    assert_int_equal(decide(world), DECIDE_HALT);
 }
 
 static void test_E12_both_missing_halts_where_a_commit_is_known(void **state)
@@ -334,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_E12_a_roll_back_stays_one_when_its_traces_expire),
         cmocka_unit_test(test_E12_property_or_summary_alone_counts),
         cmocka_unit_test(test_E12_a_group_found_in_neither_is_never_zero),
+        cmocka_unit_test(test_E12_a_group_named_at_zero_behind_its_checkpoint_was_rolled_back),
         cmocka_unit_test(test_E12_both_missing_halts_where_a_commit_is_known),
         cmocka_unit_test(test_E12_on_the_same_base_the_same_commit_again),
         cmocka_unit_test(test_E12_main_unmoved_rewrites_the_list),
