@@ -297,8 +297,6 @@ static void expire(struct model *model, const struct iceberg_table *table,
         return;
     catalog_update_add(change, update);
     totals.snapshots_expired += removed;
-    model->is_evidence_gone |=
-        model->is_damaged && strcmp(table->name, model->definitions[0].name) == 0;
 }
 
 static enum status engine_change(struct engine *engine, const struct iceberg_table *table,
@@ -309,6 +307,7 @@ static enum status engine_change(struct engine *engine, const struct iceberg_tab
     struct model *model = engine->model;
     struct catalog_change change;
     struct iceberg_table *after = NULL;
+    uint64_t expired = totals.snapshots_expired;
     catalog_change_init(&change, env_wall_ns(model->env) / 1000000);
     if (model->engine_expires && pick(model, 2)) {
         expire(model, table, &change);
@@ -326,6 +325,10 @@ static enum status engine_change(struct engine *engine, const struct iceberg_tab
         totals.properties_set++;
     }
     enum status status = iceberg_change_commit(engine->catalog, table, &change, &after, err);
+    if (totals.snapshots_expired > expired &&
+        (status == STATUS_OK || status == STATUS_UNKNOWN_OUTCOME))
+        model->is_evidence_gone |=
+            model->is_damaged && strcmp(table->name, model->definitions[0].name) == 0;
     iceberg_table_destroy(after);
     catalog_change_deinit(&change);
     return status;
