@@ -49,7 +49,7 @@ bool buf_reserve(struct buf *buf, size_t bytes)
 
 uint8_t *buf_extend(struct buf *buf, size_t bytes)
 {
-    if (!buf_reserve(buf, bytes))
+    if (!buf_reserve_place(buf, bytes))
         return NULL;
     uint8_t *place = buf->data + buf->length;
     buf->length += bytes;

@@ -78,10 +78,16 @@ static inline void buf_put(struct buf *buf, const void *data, size_t bytes)
     buf->length += bytes;
 }
 
-/* The same for lengths that vary and are mostly short. */
+/* Makes room as buf_reserve does, and an address even for nothing: a NULL must not be added to. */
+static inline bool buf_reserve_place(struct buf *buf, size_t bytes)
+{
+    return buf_reserve(buf, bytes ? bytes : !buf->data);
+}
+
+/* The same as buf_put for lengths that vary and are mostly short. */
 static inline void buf_put_short(struct buf *buf, const void *data, size_t bytes)
 {
-    if (__builtin_expect(buf->capacity - buf->length < bytes, 0) && !buf_reserve(buf, bytes))
+    if (__builtin_expect(buf->capacity - buf->length <= bytes, 0) && !buf_reserve_place(buf, bytes))
         return;
     copy_short(buf->data + buf->length, data, bytes);
     buf->length += bytes;

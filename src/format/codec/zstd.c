@@ -2,51 +2,95 @@
  *
  * zstd through libzstd.
  */
+#include <inttypes.h>
 #include <zstd.h>
 
 #include "format/codec/codec_internal.h"
 
-enum { WINDOW_LOG_MAX = 23 }; /* 8 MiB, RFC 9659 */
+enum {
+    WINDOW_LOG_MAX = 23,   /* 8 MiB, RFC 9659 */
+    HEADER_BYTES_MAX = 18, /* of a frame, RFC 8878 section 3.1.1 */
+};
 
 static enum status fault(size_t code, struct error *err)
 {
     return error_set(err, STATUS_INVALID, "zstd: %s", ZSTD_getErrorName(code));
 }
 
+/* libzstd has two decoders: one for a frame that lies in memory whole, one for streams. They differ
+ * over damaged frames, and the answer must not depend on how a body was cut: so frames start with a
+ * single byte here, which only the second takes. That one believes a frame's declared size where
+ * its last block is empty, so it is compared here. */
+struct expand {
+    ZSTD_DCtx *context;
+    uint8_t header[HEADER_BYTES_MAX];
+    size_t header_bytes;
+    uint64_t bytes; /* of this frame, expanded */
+};
+
 static void *expand_create(enum codec codec)
 {
     (void)codec;
-    ZSTD_DCtx *context = ZSTD_createDCtx();
-    if (context)
-        (void)ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
-    return context;
+    struct expand *expand = mem_alloc_zero(1, sizeof *expand);
+    if (!expand)
+        return NULL;
+    expand->context = ZSTD_createDCtx();
+    if (!expand->context) {
+        mem_free(expand);
+        return NULL;
+    }
+    (void)ZSTD_DCtx_setParameter(expand->context, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+    return expand;
 }
 
 static void expand_reset(void *state)
 {
-    (void)ZSTD_DCtx_reset(state, ZSTD_reset_session_only);
+    struct expand *expand = state;
+    expand->header_bytes = 0;
+    expand->bytes = 0;
+    (void)ZSTD_DCtx_reset(expand->context, ZSTD_reset_session_only);
+}
+
+static enum status end_frame(struct expand *expand, struct error *err)
+{
+    uint64_t declared = ZSTD_getFrameContentSize(expand->header, expand->header_bytes);
+    uint64_t bytes = expand->bytes;
+    expand->header_bytes = 0;
+    expand->bytes = 0;
+    if (declared != ZSTD_CONTENTSIZE_UNKNOWN && declared != bytes)
+        return error_set(err, STATUS_INVALID, "zstd: frame holds %" PRIu64 " bytes, not %" PRIu64,
+                         bytes, declared);
+    return STATUS_OK;
 }
 
 static enum status expand_step(void *state, struct codec_step *step, struct error *err)
 {
-    ZSTD_inBuffer in = {.src = step->in, .size = step->in_bytes};
+    struct expand *expand = state;
+    bool is_start = expand->header_bytes == 0;
+    ZSTD_inBuffer in = {.src = step->in, .size = is_start ? 1 : step->in_bytes};
     ZSTD_outBuffer out = {.dst = step->out, .size = step->out_bytes};
-    if (step->in_bytes == 0 && step->is_between) /* it would take this for a new frame */
+    if (step->in_bytes == 0 && is_start) /* it would take this for a new frame */
         return STATUS_OK;
-    size_t code = ZSTD_decompressStream(state, &out, &in);
+    size_t code = ZSTD_decompressStream(expand->context, &out, &in);
     if (ZSTD_isError(code))
         return fault(code, err);
+    size_t header_bytes = size_min(in.pos, sizeof expand->header - expand->header_bytes);
+    memcpy(expand->header + expand->header_bytes, step->in, header_bytes);
+    expand->header_bytes += header_bytes;
+    expand->bytes += out.pos;
     step->in += in.pos;
     step->in_bytes -= in.pos;
     step->out += out.pos;
     step->out_bytes -= out.pos;
     step->is_between = code == 0;
-    return STATUS_OK;
+    return step->is_between ? end_frame(expand, err) : STATUS_OK;
 }
 
 static void expand_destroy(void *state)
 {
-    ZSTD_freeDCtx(state);
+    struct expand *expand = state;
+    ZSTD_freeDCtx(expand->context);
+    mem_free(expand);
 }
 
 const struct codec_expand_ops codec_zstd_expand = {

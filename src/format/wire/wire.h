@@ -27,7 +27,9 @@ struct wire_field {
 
 static inline struct wire wire_of(struct span message)
 {
-    return (struct wire){.at = message.data, .end = message.data + message.length};
+    static const uint8_t nothing[1]; /* no pointer into an empty message may be NULL */
+    const uint8_t *at = message.length ? message.data : nothing;
+    return (struct wire){.at = at, .end = at + message.length};
 }
 
 static inline bool wire_fail(struct wire *wire)
