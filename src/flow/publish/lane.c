@@ -445,6 +445,30 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     return error_set(err, STATUS_INTERNAL, "%s: no such decision", lane->name);
 }
 
+struct wal_pending lane_pending(struct lane *lane)
+{
+    struct wal_pending sum = {0};
+    for (uint32_t g = 0; g < lane->publisher->group_count; g++) {
+        struct wal_ack ack = {0};
+        uint64_t after = 0;
+        if (wal_ack_get(lane->publisher->wal, lane->table_id, g, &ack))
+            after = ack.through.seq > ack.committed.seq ? ack.through.seq : ack.committed.seq;
+        struct wal_pending one = wal_pending(lane->publisher->wal, g, lane->table_id, after);
+        sum.entries += one.entries;
+        sum.rows += one.rows;
+        sum.bytes += one.bytes;
+        if (one.oldest_wall_ns && (!sum.oldest_wall_ns || one.oldest_wall_ns < sum.oldest_wall_ns))
+            sum.oldest_wall_ns = one.oldest_wall_ns;
+    }
+    return sum;
+}
+
+/* No rows to publish and nothing open. */
+static bool is_idle(struct lane *lane)
+{
+    return !lane->record.exists && lane_pending(lane).rows == 0;
+}
+
 /* Looks at the table, decides, acts once. */
 static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done, struct error *err)
 {
@@ -465,7 +489,12 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
     bool is_settled =
         decision == DECIDE_HALT || decision == DECIDE_HALT_REBIND || decision == DECIDE_STAND_DOWN;
     if (!is_settled && !is_in_own_directory(lane, &own)) { /* E5 */
-        status = lane_take_over(lane, &table, &own, err);
+        if (is_idle(lane)) {
+            lane->through_acked_ns = env_mono_ns(lane->publisher->env);
+            *out_is_done = true;
+        } else {
+            status = lane_take_over(lane, &table, &own, err);
+        }
         goto done;
     }
     if (!lane->epoch.counter)
@@ -475,24 +504,6 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
 done:
     iceberg_table_destroy(table);
     return status;
-}
-
-struct wal_pending lane_pending(struct lane *lane)
-{
-    struct wal_pending sum = {0};
-    for (uint32_t g = 0; g < lane->publisher->group_count; g++) {
-        struct wal_ack ack = {0};
-        uint64_t after = 0;
-        if (wal_ack_get(lane->publisher->wal, lane->table_id, g, &ack))
-            after = ack.through.seq > ack.committed.seq ? ack.through.seq : ack.committed.seq;
-        struct wal_pending one = wal_pending(lane->publisher->wal, g, lane->table_id, after);
-        sum.entries += one.entries;
-        sum.rows += one.rows;
-        sum.bytes += one.bytes;
-        if (one.oldest_wall_ns && (!sum.oldest_wall_ns || one.oldest_wall_ns < sum.oldest_wall_ns))
-            sum.oldest_wall_ns = one.oldest_wall_ns;
-    }
-    return sum;
 }
 
 static bool is_stopped(struct lane *lane)
@@ -526,14 +537,26 @@ bool lane_is_due(struct lane *lane)
            (uint64_t)age_ms >= options->interval_ms;
 }
 
+/* A lane that has published before reads its table once after a start: until then it cannot tell
+ * whether the table stands where the log may let go of the chain (E7). */
+static bool is_known_idle(struct lane *lane)
+{
+    struct positions ack;
+    bool has_ack;
+    if (!is_idle(lane))
+        return false;
+    lane_ack_positions(lane, &ack, &has_ack);
+    return lane->is_recovered || !(lane->checkpoint.exists || has_ack);
+}
+
 /* Turns until nothing is left to do. */
 static enum status work(struct lane *lane, bool must_publish, struct error *err)
 {
-    if (!lane->record.exists && must_publish && lane_pending(lane).rows == 0) {
+    if (must_publish && is_known_idle(lane)) {
         struct positions end = {.count = lane->publisher->group_count};
         for (uint32_t g = 0; g < end.count; g++)
             end.at[g] = wal_synced_end(lane->publisher->wal, g);
-        if (lane_pending(lane).rows == 0) /* still: what came since lies above `end` */
+        if (is_idle(lane)) /* still: what came since lies above `end` */
             return settle_idle(lane, &end, err);
     }
     lane_set_state(lane, PUBLISH_WORKING, "");
