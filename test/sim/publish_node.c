@@ -327,8 +327,8 @@ static enum status engine_change(struct engine *engine, const struct iceberg_tab
     enum status status = iceberg_change_commit(engine->catalog, table, &change, &after, err);
     if (totals.snapshots_expired > expired &&
         (status == STATUS_OK || status == STATUS_UNKNOWN_OUTCOME))
-        model->is_evidence_gone |=
-            model->is_damaged && strcmp(table->name, model->definitions[0].name) == 0;
+        model->is_evidence_gone |= model->is_damaged && !model->is_evidence_seen &&
+                                   strcmp(table->name, model->definitions[0].name) == 0;
     iceberg_table_destroy(after);
     catalog_change_deinit(&change);
     return status;
@@ -389,8 +389,10 @@ static void poller_main(void *context)
     struct error err;
     while (!instance->must_stop) {
         enum status status = publisher_run_once(instance->publisher, &err);
-        if (status != STATUS_OK)
+        if (status != STATUS_OK) {
             say(instance->model, "%s: round: %s", instance->root, err.message);
+            instance->model->is_evidence_seen |= strstr(err.message, "rolled back") != NULL;
+        }
         env_sleep_ms(instance->model->env, 1 + pick(instance->model, 100));
     }
 }

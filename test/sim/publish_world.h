@@ -105,9 +105,10 @@ struct model {
     bool is_healing;             /* the last rounds: no faults, all is published */
     bool is_quiet;               /* the very last one: nothing is written either */
     bool is_damaged, is_dropped; /* table 0 */
-    bool is_evidence_gone; /* after the roll-back the other engine expired the snapshots below */
-    size_t accepted_from;  /* entries from here on are published again */
-    bool was_power_cut;    /* since the last look */
+    bool is_evidence_seen;       /* a round was refused for a roll-back */
+    bool is_evidence_gone;       /* before that, the other engine expired the snapshots below */
+    size_t accepted_from;        /* entries from here on are published again */
+    bool was_power_cut;          /* since the last look */
     struct wal_options wal_options;
     struct publish_options publish_options;
     struct publish_table definitions[TABLES_MAX];

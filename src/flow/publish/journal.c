@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a lane keeps on disk, beside the table: <table>.journal (an intent or a descriptor),
- * <table>.checkpoint, <table>.halt. Each is one line with kind, format version, length and CRC32C,
- * then a JSON document (docs/format/journal.md), replaced as a whole: written, synced, renamed, its
- * directory synced. A file that does not verify is CORRUPT, never taken for missing.
+ * <table>.checkpoint, <table>.halt, <table>.doubt. Each is one line with kind, format version,
+ * length and CRC32C, then a JSON document (docs/format/journal.md), replaced as a whole: written,
+ * synced, renamed, its directory synced. A file that does not verify is CORRUPT, never taken for
+ * missing.
  */
 #include <stdio.h>
 
@@ -561,4 +562,37 @@ enum status halt_load(struct lane *lane, struct error *err)
 enum status halt_remove(struct lane *lane, struct error *err)
 {
     return remove_file(lane, "halt", err);
+}
+
+/* ---- doubt ---- */
+
+enum status doubt_save(struct lane *lane, const struct own_state *own, struct error *err)
+{
+    struct buf json = {0};
+    struct json_writer writer;
+    json_writer_init(&writer, &json);
+    json_write_object_begin(&writer);
+    put_i64(&writer, "missing-sequence", own->sequence);
+    json_write_object_end(&writer);
+    enum status status = save_file(lane, "doubt", &json, err);
+    buf_deinit(&json);
+    return status;
+}
+
+enum status doubt_load(struct lane *lane, struct error *err)
+{
+    struct json_value *json = NULL;
+    struct arena arena;
+    arena_init(&arena, FILE_BYTES_MAX);
+    enum status status = load_file(lane, "doubt", &arena, &json, err);
+    lane->was_lost = status == STATUS_OK;
+    arena_deinit(&arena);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
+enum status doubt_remove(struct lane *lane, struct error *err)
+{
+    TRY(remove_file(lane, "doubt", err));
+    lane->was_lost = false;
+    return STATUS_OK;
 }

@@ -194,8 +194,6 @@ enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
     lane_ack_positions(lane, &ack, &has_ack);
     for (uint32_t g = 0; g < log_end.count; g++)
         log_end.at[g] = wal_synced_end(lane->publisher->wal, g);
-    if (own->walk != WALK_EXPIRED)
-        lane->was_lost = own->walk == WALK_LOST;
     struct facts facts = {
         .table_uuid = table->uuid,
         .bound_uuid = lane->checkpoint.exists ? lane->checkpoint.uuid : "",
@@ -469,6 +467,16 @@ static bool is_idle(struct lane *lane)
     return !lane->record.exists && lane_pending(lane).rows == 0;
 }
 
+/* Keeps the suspicion of a roll-back until a walk proves the contrary. */
+static enum status note_walk(struct lane *lane, const struct own_state *own, struct error *err)
+{
+    if (own->walk == WALK_LOST) {
+        lane->was_lost = true;
+        return doubt_save(lane, own, err);
+    }
+    return lane->was_lost && own->walk != WALK_EXPIRED ? doubt_remove(lane, err) : STATUS_OK;
+}
+
 /* Looks at the table, decides, acts once. */
 static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done, struct error *err)
 {
@@ -485,6 +493,7 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
         status = doubt(lane, err, reason, remedy_accept);
         goto done;
     }
+    TRY_OR_DONE(status, note_walk(lane, &own, err));
     enum decision decision = lane_decide(lane, table, &own, &from, reason);
     bool is_settled =
         decision == DECIDE_HALT || decision == DECIDE_HALT_REBIND || decision == DECIDE_STAND_DOWN;

@@ -150,6 +150,12 @@ enum status halt_load(struct lane *lane, struct error *err) MUST_CHECK;
 enum status halt_save(struct lane *lane, struct error *err) MUST_CHECK;
 enum status halt_remove(struct lane *lane, struct error *err) MUST_CHECK;
 
+/* A suspected roll-back outlives the process too: expiry by others may take its evidence away. */
+enum status doubt_load(struct lane *lane, struct error *err) MUST_CHECK;
+enum status doubt_save(struct lane *lane, const struct own_state *own,
+                       struct error *err) MUST_CHECK;
+enum status doubt_remove(struct lane *lane, struct error *err) MUST_CHECK;
+
 /* ---- decide.c (E12), pure ---- */
 
 enum chain_verdict { CHAIN_OURS, CHAIN_FOREIGN, CHAIN_UNKNOWN };

@@ -69,6 +69,7 @@ static enum status open_lane(struct publisher *publisher, const struct publish_t
     TRY(checkpoint_load(lane, err));
     TRY(record_load(lane, err));
     TRY(halt_load(lane, err));
+    TRY(doubt_load(lane, err));
     if (lane->checkpoint.exists) {
         lane->epoch = lane->checkpoint.epoch;
         lane->info.committed = lane->checkpoint.committed.at[0];

@@ -303,6 +303,7 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
     TRY_OR_DONE(status, checkpoint_save(lane, &checkpoint, err));
     if (lane->record.exists) /* its range is decided over; its files are left to `orphans` */
         TRY_OR_DONE(status, record_remove(lane, err));
+    TRY_OR_DONE(status, doubt_remove(lane, err));
     TRY_OR_DONE(status, halt_remove(lane, err));
     lane_set_state(lane, PUBLISH_IDLE, "");
 done:
