@@ -143,7 +143,7 @@ enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table,
     }
     if (status != STATUS_NOT_FOUND)
         return status;
-    if (lane->checkpoint.exists)
+    if (lane->checkpoint.exists || lane->record.exists)
         return doubt(lane, err, "the table was dropped", remedy_rebind);
     status = create_table(lane, out_table, err);
     if (status == STATUS_EXISTS || status == STATUS_UNKNOWN_OUTCOME)
@@ -196,7 +196,9 @@ enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
         log_end.at[g] = wal_synced_end(lane->publisher->wal, g);
     struct facts facts = {
         .table_uuid = table->uuid,
-        .bound_uuid = lane->checkpoint.exists ? lane->checkpoint.uuid : "",
+        .bound_uuid = lane->checkpoint.exists ? lane->checkpoint.uuid
+                      : lane->record.exists   ? lane->record.uuid
+                                              : "",
         .own = own,
         .was_lost = lane->was_lost,
         .epoch = is_in_own_directory(lane, own) ? lane->epoch : own->epoch,
@@ -291,6 +293,11 @@ static enum status begin_record(struct lane *lane, const struct iceberg_table *t
     hex_encode(record.prefix, random_bytes, sizeof random_bytes);
     snprintf(record.owner, sizeof record.owner, "%s", lane->publisher->owner);
     snprintf(record.uuid, sizeof record.uuid, "%s", table->uuid);
+    /* The record binds the lane to this table; whoever created it may have died before it lasted.
+     */
+    if (!lane->checkpoint.exists)
+        TRY(iceberg_table_make_durable(lane->publisher->catalog, lane->publisher->store, table,
+                                       err));
     TRY(record_save(lane, &record, err)); /* 2 */
     record_deinit(&lane->record);
     lane->record = record;
