@@ -131,24 +131,44 @@ done:
     return status;
 }
 
-enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table, struct error *err)
+static enum status load_table(struct lane *lane, struct iceberg_table **out_table,
+                              struct error *err)
 {
-    struct publisher *publisher = lane->publisher;
     struct catalog_ident ident = {.ns = lane->definition->ns, .name = lane->definition->name};
-    enum status status = iceberg_table_load(publisher->catalog, ident, out_table, err);
+    enum status status = iceberg_table_load(lane->publisher->catalog, ident, out_table, err);
     if (status == STATUS_CORRUPT) {
         char reason[400];
         snprintf(reason, sizeof reason, "%s", err->message);
         return doubt(lane, err, reason, remedy_repair_table);
     }
-    if (status != STATUS_NOT_FOUND)
-        return status;
-    if (lane->checkpoint.exists || lane->record.exists)
-        return doubt(lane, err, "the table was dropped", remedy_rebind);
-    status = create_table(lane, out_table, err);
-    if (status == STATUS_EXISTS || status == STATUS_UNKNOWN_OUTCOME)
-        status = iceberg_table_load(publisher->catalog, ident, out_table, err);
     return status;
+}
+
+/* NOT_FOUND: there is none yet. One that this lane is bound to may not be missing. */
+static enum status find_table(struct lane *lane, struct iceberg_table **out_table,
+                              struct error *err)
+{
+    enum status status = load_table(lane, out_table, err);
+    if (status == STATUS_NOT_FOUND && (lane->checkpoint.exists || lane->record.exists))
+        return doubt(lane, err, "the table was dropped", remedy_rebind);
+    return status;
+}
+
+enum status lane_load_or_create(struct lane *lane, struct iceberg_table **out_table,
+                                struct error *err)
+{
+    enum status status = load_table(lane, out_table, err);
+    if (status == STATUS_NOT_FOUND)
+        status = create_table(lane, out_table, err);
+    if (status == STATUS_EXISTS || status == STATUS_UNKNOWN_OUTCOME)
+        status = load_table(lane, out_table, err);
+    return status;
+}
+
+enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table, struct error *err)
+{
+    enum status status = find_table(lane, out_table, err);
+    return status == STATUS_NOT_FOUND ? lane_load_or_create(lane, out_table, err) : status;
 }
 
 void lane_ack_positions(struct lane *lane, struct positions *out_committed, bool *out_has)
@@ -474,6 +494,15 @@ static bool is_idle(struct lane *lane)
     return !lane->record.exists && lane_pending(lane).rows == 0;
 }
 
+static enum status settle_while_idle(struct lane *lane, bool *out_is_settled, struct error *err)
+{
+    struct positions end = {.count = lane->publisher->group_count};
+    for (uint32_t g = 0; g < end.count; g++)
+        end.at[g] = wal_synced_end(lane->publisher->wal, g);
+    *out_is_settled = is_idle(lane); /* what comes from now on lies above `end` */
+    return *out_is_settled ? settle_idle(lane, &end, err) : STATUS_OK;
+}
+
 /* Keeps the suspicion of a roll-back until a walk proves the contrary. */
 static enum status note_walk(struct lane *lane, const struct own_state *own, struct error *err)
 {
@@ -493,7 +522,14 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
     char reason[400];
     enum status status;
     *out_is_done = false;
-    TRY(lane_load_table(lane, &table, err));
+    status = find_table(lane, &table, err);
+    if (status == STATUS_NOT_FOUND && must_publish && is_idle(lane)) {
+        lane->is_recovered = true; /* no table, nothing that it could prove */
+        return settle_while_idle(lane, out_is_done, err);
+    }
+    if (status == STATUS_NOT_FOUND)
+        status = lane_load_or_create(lane, &table, err);
+    TRY(status);
     status = own_state_read(table, lane->publisher->log, lane->publisher->group_count, &own, err);
     if (status != STATUS_OK) {
         snprintf(reason, sizeof reason, "%s", err->message);
@@ -553,28 +589,16 @@ bool lane_is_due(struct lane *lane)
            (uint64_t)age_ms >= options->interval_ms;
 }
 
-/* A lane that has published before reads its table once after a start: until then it cannot tell
- * whether the table stands where the log may let go of the chain (E7). */
-static bool is_known_idle(struct lane *lane)
-{
-    struct positions ack;
-    bool has_ack;
-    if (!is_idle(lane))
-        return false;
-    lane_ack_positions(lane, &ack, &has_ack);
-    return lane->is_recovered || !(lane->checkpoint.exists || has_ack);
-}
-
 /* Turns until nothing is left to do. */
 static enum status work(struct lane *lane, bool must_publish, struct error *err)
 {
-    if (must_publish && is_known_idle(lane)) {
-        struct positions end = {.count = lane->publisher->group_count};
-        for (uint32_t g = 0; g < end.count; g++)
-            end.at[g] = wal_synced_end(lane->publisher->wal, g);
-        if (is_idle(lane)) /* still: what came since lies above `end` */
-            return settle_idle(lane, &end, err);
-    }
+    bool is_settled = false;
+    /* Not before the table was read once: until then nobody knows whether it stands where the log
+     * would let go of the chain (E7). */
+    if (must_publish && lane->is_recovered)
+        TRY(settle_while_idle(lane, &is_settled, err));
+    if (is_settled)
+        return STATUS_OK;
     lane_set_state(lane, PUBLISH_WORKING, "");
     for (int turns = 0; turns < TURNS_MAX;) {
         bool is_done;

@@ -315,7 +315,10 @@ void lane_set_state(struct lane *lane, enum publish_state state, const char *rea
 bool lane_is_due(struct lane *lane);
 /* What is synced and not yet acknowledged as published; any thread. */
 struct wal_pending lane_pending(struct lane *lane);
-/* Loads the table, creating it at the first sight of rows. HALTED where it was dropped. */
+/* The table under the lane's name, whichever it is; a new one where there is none. */
+enum status lane_load_or_create(struct lane *lane, struct iceberg_table **out_table,
+                                struct error *err) MUST_CHECK;
+/* The same, but HALTED where the table that the lane is bound to was dropped. */
 enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table,
                             struct error *err) MUST_CHECK;
 void lane_ack_positions(struct lane *lane, struct positions *out_committed, bool *out_has);

@@ -257,17 +257,6 @@ static enum status decided_positions(struct lane *lane, const struct iceberg_tab
     return STATUS_OK;
 }
 
-/* The table under the name, whichever it is; a new one where it was dropped. */
-static enum status load_or_create(struct lane *lane, struct iceberg_table **out_table,
-                                  struct error *err)
-{
-    bool had_checkpoint = lane->checkpoint.exists; /* its positions are needed for the decision */
-    lane->checkpoint.exists = false;
-    enum status status = lane_load_table(lane, out_table, err);
-    lane->checkpoint.exists = had_checkpoint;
-    return status;
-}
-
 /* Makes property, summary and chain agree with the decision, in one commit (E16). */
 static enum status resolve(struct lane *lane, bool with_rebind, enum publish_decision decision,
                            uint32_t group, uint64_t from_seq, struct error *err)
@@ -277,7 +266,7 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
     struct own_state own = {.snapshot_id = -1};
     struct positions positions;
     enum status status;
-    TRY(with_rebind ? load_or_create(lane, &table, err) : lane_load_table(lane, &table, err));
+    TRY(with_rebind ? lane_load_or_create(lane, &table, err) : lane_load_table(lane, &table, err));
     status = own_state_read(table, publisher->log, publisher->group_count, &own, err);
     if (status != STATUS_OK) /* unreadable properties are what the decision replaces */
         own = (struct own_state){.snapshot_id = -1, .positions = {.count = publisher->group_count}};
