@@ -316,7 +316,7 @@ static enum status find_body(struct segment *segment, struct span unit, struct c
                       segment_seed(&segment->identity), &record, err));
     const uint8_t *body = unit.data + row.offset + align_up(row.header_bytes, WAL_ALIGN);
     if (record.type != RECORD_FOOTER || record.payload_bytes != row.payload_bytes ||
-        crc32c(0, body, row.payload_bytes) != record.payload_crc)
+        !sum_holds(record.payload_crc, crc32c(0, body, row.payload_bytes)))
         return bad(err, "checksum");
     *out_body = cursor_of(body, row.payload_bytes);
     return STATUS_OK;

@@ -563,6 +563,17 @@ bool floor_raise(struct wal *wal, uint32_t table_id, uint32_t group, uint64_t se
 
 /* ---- tables and schemas ---- */
 
+/* A table whose name is lost cannot be found by it. */
+static void table_slot_put(uint32_t *slots, size_t count, const struct table *table, uint32_t id)
+{
+    if (!table->name[0])
+        return;
+    size_t at = hash64(table->name, strlen(table->name)) & (count - 1);
+    while (slots[at])
+        at = (at + 1) & (count - 1);
+    slots[at] = id;
+}
+
 static bool table_slots_grow(struct wal *wal)
 {
     if ((wal->table_count + 1) * 2 <= wal->table_slot_count)
@@ -573,13 +584,8 @@ static bool table_slots_grow(struct wal *wal)
     uint32_t *slots = mem_alloc_zero(count, sizeof *slots);
     if (!slots)
         return false;
-    for (size_t i = 0; i < wal->table_count; i++) {
-        const char *name = wal->tables[i]->name;
-        size_t at = hash64(name, strlen(name)) & (count - 1);
-        while (slots[at])
-            at = (at + 1) & (count - 1);
-        slots[at] = (uint32_t)i + 1;
-    }
+    for (size_t i = 0; i < wal->table_count; i++)
+        table_slot_put(slots, count, wal->tables[i], (uint32_t)i + 1);
     mem_free(wal->table_slots);
     wal->table_slots = slots;
     wal->table_slot_count = count;
@@ -591,10 +597,7 @@ bool table_add(struct wal *wal, struct table *table)
     if (!table_slots_grow(wal) || !GROW(wal->tables, wal->table_capacity, wal->table_count))
         return false;
     wal->tables[wal->table_count++] = table;
-    size_t at = hash64(table->name, strlen(table->name)) & (wal->table_slot_count - 1);
-    while (wal->table_slots[at])
-        at = (at + 1) & (wal->table_slot_count - 1);
-    wal->table_slots[at] = (uint32_t)wal->table_count;
+    table_slot_put(wal->table_slots, wal->table_slot_count, table, (uint32_t)wal->table_count);
     return true;
 }
 
@@ -642,15 +645,8 @@ bool table_put(struct wal *wal, uint32_t table_id, struct span name)
     known->name = named->name;
     named->name = unnamed;
     table_destroy(named);
-    /* The slots were filled by the empty name. */
-    mem_free(wal->table_slots);
-    wal->table_slots = NULL;
-    wal->table_slot_count = 0;
-    struct table *last = wal->tables[--wal->table_count];
-    if (table_add(wal, last))
-        return true;
-    wal->table_count++; /* stays owned, not to be found by name */
-    return false;
+    table_slot_put(wal->table_slots, wal->table_slot_count, known, table_id);
+    return true;
 }
 
 uint32_t table_find(const struct wal *wal, const char *name, size_t length)

@@ -40,7 +40,7 @@ static enum status entry_check(const struct segment *segment, const struct index
         record.type != entry->type)
         return error_set(err, STATUS_CORRUPT, "entry header: not the one in the index");
     const uint8_t *payload = data + align_up(record.header_bytes, WAL_ALIGN);
-    if (with_payload && crc32c(0, payload, entry->payload_bytes) != record.payload_crc)
+    if (with_payload && !sum_holds(record.payload_crc, crc32c(0, payload, entry->payload_bytes)))
         return error_set(err, STATUS_CORRUPT, "payload: checksum");
     *out_record = record;
     return STATUS_OK;

@@ -106,8 +106,8 @@ enum status segment_header_decode(struct span bytes, uint64_t id, struct segment
         out_header->header_bytes = header.header_bytes;
         return error_set(err, STATUS_TORN_TAIL, "segment header: cut off");
     }
-    if (get_le32(at + SEGMENT_CRC_AT) !=
-        crc_around(segment_seed(&header.identity), at, header.header_bytes, SEGMENT_CRC_AT))
+    if (!sum_holds(get_le32(at + SEGMENT_CRC_AT), crc_around(segment_seed(&header.identity), at,
+                                                             header.header_bytes, SEGMENT_CRC_AT)))
         return error_set(err, STATUS_CORRUPT, "segment header: checksum");
     if (get_le32(at + 8) != FORMAT_VERSION)
         return error_set(err, STATUS_UNSUPPORTED, "segment header: version %u", get_le32(at + 8));
@@ -199,8 +199,8 @@ enum status unit_header_decode(struct span bytes, const struct segment_identity 
         out_header->record_count = header.record_count;
         return STATUS_TORN_TAIL;
     }
-    if (get_le32(at + UNIT_CRC_AT) !=
-        crc_around(segment_seed(&own), at, (size_t)covered, UNIT_CRC_AT))
+    if (!sum_holds(get_le32(at + UNIT_CRC_AT),
+                   crc_around(segment_seed(&own), at, (size_t)covered, UNIT_CRC_AT)))
         return STATUS_CORRUPT;
     *out_header = header;
     return STATUS_OK;
@@ -326,12 +326,13 @@ enum status record_decode(struct span bytes, uint32_t seed, struct record *out_r
     if (record.header_bytes < RECORD_HEADER_FIXED || record.header_bytes > RECORD_HEADER_MAX ||
         record.header_bytes > bytes.length || record.contribution_count > WAL_CONTRIBUTIONS_MAX)
         return error_set(err, STATUS_CORRUPT, "entry header: impossible length");
-    if (get_le32(at + RECORD_CRC_AT) != crc_around(seed, at, record.header_bytes, RECORD_CRC_AT))
+    if (!sum_holds(get_le32(at + RECORD_CRC_AT),
+                   crc_around(seed, at, record.header_bytes, RECORD_CRC_AT)))
         return error_set(err, STATUS_CORRUPT, "entry header: checksum");
     if (at[9] != FORMAT_VERSION)
         return error_set(err, STATUS_UNSUPPORTED, "entry header: version %u", at[9]);
     if (record.seq != 0 && !(record.flags & RECORD_REPAIR) &&
-        record.chain != record_chain(at, record.header_bytes, record.chain_before))
+        !sum_holds(record.chain, record_chain(at, record.header_bytes, record.chain_before)))
         return error_set(err, STATUS_CORRUPT, "entry header: chain");
     *out_record = record;
     return STATUS_OK;
@@ -381,7 +382,8 @@ enum status segment_trailer_decode(const uint8_t from[FOOTER_TRAILER_BYTES], uin
     struct segment_identity identity = {.id = get_le64(from + 24), .salt = get_le64(from + 32)};
     memcpy(identity.log_id.bytes, from + 40, 16);
     if (memcmp(from, trailer_magic, 8) != 0 || identity.id != id ||
-        get_le32(from + TRAILER_CRC_AT) != crc32c(segment_seed(&identity), from, TRAILER_CRC_AT))
+        !sum_holds(get_le32(from + TRAILER_CRC_AT),
+                   crc32c(segment_seed(&identity), from, TRAILER_CRC_AT)))
         return error_set(err, STATUS_CORRUPT, "segment trailer");
     *out_identity = identity;
     *out_unit_offset = get_le64(from + 8);

@@ -392,9 +392,9 @@ static bool record_at(struct span file, uint64_t offset, uint64_t number, uint64
     uint64_t body = get_le64(header + 24);
     if (get_le32(header) != STATE_MAGIC || get_le32(header + 4) != STATE_VERSION ||
         get_le64(header + 8) != number ||
-        get_le32(header + STATE_CRC_AT) != crc32c(0, header, STATE_CRC_AT) ||
+        !sum_holds(get_le32(header + STATE_CRC_AT), crc32c(0, header, STATE_CRC_AT)) ||
         body > file.length - offset - STATE_HEADER_BYTES ||
-        get_le32(header + 36) != crc32c(0, header + STATE_HEADER_BYTES, (size_t)body))
+        !sum_holds(get_le32(header + 36), crc32c(0, header + STATE_HEADER_BYTES, (size_t)body)))
         return false;
     *out_index = get_le64(header + 16);
     *out_kind = get_le32(header + 32);

@@ -185,7 +185,7 @@ static bool record_holds(const struct walk *walk, const struct unit *unit, uint3
                          &ignored) == STATUS_OK &&
            out_record->header_bytes == out_row->header_bytes &&
            out_record->payload_bytes == out_row->payload_bytes &&
-           crc32c(0, payload, out_row->payload_bytes) == out_record->payload_crc;
+           sum_holds(out_record->payload_crc, crc32c(0, payload, out_row->payload_bytes));
 }
 
 /* Is there a unit of this segment, numbered at least `least`? */
