@@ -558,8 +558,9 @@ static void instance_heal(struct instance *instance)
         accept_damage(instance);
     for (uint32_t g = 0; g < model->groups && (!model->is_quiet || model->accepted_from); g++) {
         enum status status = append(instance, g, (1u << model->tables) - 1, WAL_SYNCED);
-        if (status == STATUS_NO_SPACE) { /* the budget: publish first */
+        for (int i = 0; i < 50 && status == STATUS_NO_SPACE; i++) { /* the budget: publish first */
             publish_all(instance);
+            env_sleep_ms(model->env, 100); /* what was published is swept */
             status = append(instance, g, (1u << model->tables) - 1, WAL_SYNCED);
         }
         bool may_fill = instance->is_stopped[0] || instance->is_stopped[1];
