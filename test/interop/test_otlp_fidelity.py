@@ -280,6 +280,36 @@ def test_TA19_a_rejected_item_is_named_and_its_neighbours_stored(edge):
     assert [r["severity_text"] for r in rows] == [f"n{i}" if i != 5 else None
                                                   for i in range(10) if i != 3]
     assert rows[4]["body"].count("arrayValue") == 40 and "bottom" in rows[4]["body"]
+    letter, = edge.rows("dead_letters", answer)
+    assert (letter["signal"], letter["item"]) == ("logs", 3) and "64 levels" in letter["reason"]
+    assert letter["_sluice_raw"] == field(2, field(2, records[3])), "as sent, within its resource"
+    assert letter["time"] == letter["_sluice_received"] == rows[0]["_sluice_received"]
+
+
+def test_a_request_of_rejected_items_alone_is_kept_once(edge):
+    body = field(1, field(1, field(9, b"r")) + field(2, field(2, nested_record(80)) * 2))
+    answer = edge.send("logs", body)
+    partial = logs_service_pb2.ExportLogsServiceResponse.FromString(answer.body).partial_success
+    assert partial.rejected_log_records == 2 and len(answer.receipts) == 1
+    letters = edge.rows("dead_letters", answer)
+    assert [letter["item"] for letter in letters] == [0, 1]
+    for letter in letters:
+        assert letter["_sluice_raw"] == field(1, field(9, b"r")) + field(2, field(2, nested_record(80)))
+
+
+def test_items_of_a_refused_resource_are_all_kept(edge):
+    """What cannot be stored is the resource; each item goes with a copy of it."""
+    deep = field(1, b"bottom")
+    for _ in range(80):
+        deep = field(5, field(1, deep))
+    resource = field(1, field(1, field(1, b"k") + field(2, deep)))
+    body = field(1, resource + field(2, b"".join(field(2, field(3, b"n%d" % i)) for i in range(3))))
+    answer = edge.send("logs", body)
+    partial = logs_service_pb2.ExportLogsServiceResponse.FromString(answer.body).partial_success
+    assert partial.rejected_log_records == 3
+    letters = edge.rows("dead_letters", answer)
+    assert [letter["_sluice_raw"] for letter in letters] == [
+        resource + field(2, field(2, field(3, b"n%d" % i))) for i in range(3)]
 
 
 def test_ids_of_wrong_length_keep_their_bytes(edge):

@@ -324,42 +324,8 @@ static struct otlp_batch *batch_of(struct otlp_decoder *decoder, enum otlp_table
     struct error ignored;
     if (!decoder->batches[table] &&
         otlp_batch_create(table, &decoder->batches[table], &ignored) != STATUS_OK)
-        return NULL;
+        decoder->is_out_of_memory = true;
     return decoder->batches[table];
-}
-
-static void reject(struct otlp_decoder *decoder, struct otlp_batch *batch)
-{
-    otlp_batch_truncate(batch, batch->rows);
-    if (decoder->rejected++ == 0)
-        snprintf(decoder->reject_reason, sizeof decoder->reject_reason, "item %llu: %s",
-                 (unsigned long long)(decoder->items - 1), decoder->refusal);
-}
-
-struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_id table)
-{
-    struct otlp_batch *batch = batch_of(decoder, table);
-    decoder->is_raw = false;
-    decoder->refusal = NULL;
-    decoder->longs.length = decoder->longs2.length = 0;
-    if (++decoder->items > decoder->items_max)
-        decoder->is_too_many = true;
-    if (!batch || decoder->is_too_many)
-        return NULL;
-    enum otlp_domain last = table >= TABLE_GAUGE ? DOMAIN_METRIC : DOMAIN_SCOPE;
-    for (enum otlp_domain domain = DOMAIN_RESOURCE; domain <= last; domain++) {
-        if (decoder->refused_generation == decoder->domain_generation[domain])
-            decoder->refusal = "what encloses it was refused";
-        if (decoder->refusal || !intern(decoder, batch, domain)) {
-            if (decoder->refusal) /* of all items below; none of them can be kept */
-                reject(decoder, batch);
-            return NULL;
-        }
-        int32_t ordinal = batch->current[domain];
-        buf_put(&batch->indices[domain], &ordinal, sizeof ordinal);
-        decoder->is_raw |= batch->memos[domain].is_raw[ordinal] | decoder->is_domain_raw[domain];
-    }
-    return batch;
 }
 
 /* Copies a message without one of its fields, then adds that field with other bytes. */
@@ -375,16 +341,13 @@ static void rewrap(struct buf *out, const struct otlp_level *level, struct span 
 }
 
 /* The item as sent with all that encloses it, up to the ResourceLogs, -Spans or -Metrics message.
- */
-static void put_raw(struct otlp_decoder *decoder, struct arrow_builder *builder, struct span item)
+ * False, and nothing done: a large resource around many such items must not grow without bound. */
+static bool put_raw(struct otlp_decoder *decoder, struct arrow_builder *builder, struct span item,
+                    size_t bytes_max)
 {
     struct buf from = {0}, to = {0};
-    /* A large resource around many such items must not grow without bound. */
-    if (builder->values.length + decoder->levels[0].message.length > decoder->bytes_max) {
-        decoder->is_too_large = true;
-        arrow_append_null(builder);
-        return;
-    }
+    if (builder->values.length + decoder->levels[0].message.length > bytes_max)
+        return false;
     buf_put(&from, item.data, item.length);
     for (uint32_t i = decoder->level_count; i > 0; i--) {
         buf_clear(&to);
@@ -399,6 +362,60 @@ static void put_raw(struct otlp_decoder *decoder, struct arrow_builder *builder,
         arrow_append_bytes(builder, from.data, from.length);
     buf_deinit(&from);
     buf_deinit(&to);
+    return true;
+}
+
+/* Keeps the bytes of an item that no table can hold. */
+static void put_dead_letter(struct otlp_decoder *decoder, struct span item)
+{
+    static const char *const signals[SIGNAL_COUNT] = {"logs", "traces", "metrics"};
+    struct otlp_batch *batch = batch_of(decoder, TABLE_DEAD_LETTERS);
+    if (!batch)
+        return;
+    arrow_append_i64(&batch->columns[DEAD_TIME], decoder->received_us);
+    otlp_put_text(decoder, &batch->columns[DEAD_SIGNAL], span_of_text(signals[decoder->signal]));
+    arrow_append_i64(&batch->columns[DEAD_ITEM], (int64_t)(decoder->items - 1));
+    otlp_put_text(decoder, &batch->columns[DEAD_REASON], span_of_text(decoder->refusal));
+    if (!put_raw(decoder, &batch->columns[DEAD_RAW], item, decoder->bytes_max / 4))
+        arrow_append_null(&batch->columns[DEAD_RAW]);
+    arrow_append_i64(&batch->columns[DEAD_RECEIVED], decoder->received_us);
+    batch->rows++;
+}
+
+static void reject(struct otlp_decoder *decoder, struct otlp_batch *batch, struct span item)
+{
+    otlp_batch_truncate(batch, batch->rows);
+    put_dead_letter(decoder, item);
+    if (decoder->rejected++ == 0)
+        snprintf(decoder->reject_reason, sizeof decoder->reject_reason, "item %llu: %s",
+                 (unsigned long long)(decoder->items - 1), decoder->refusal);
+}
+
+struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_id table,
+                                  struct span item)
+{
+    struct otlp_batch *batch = batch_of(decoder, table);
+    decoder->is_raw = false;
+    decoder->refusal = NULL;
+    decoder->longs.length = decoder->longs2.length = 0;
+    if (++decoder->items > decoder->items_max)
+        decoder->is_too_many = true;
+    if (!batch || decoder->is_too_many)
+        return NULL;
+    enum otlp_domain last = table >= TABLE_GAUGE ? DOMAIN_METRIC : DOMAIN_SCOPE;
+    for (enum otlp_domain domain = DOMAIN_RESOURCE; domain <= last; domain++) {
+        if (decoder->refused_generation == decoder->domain_generation[domain])
+            decoder->refusal = "what encloses it was refused";
+        if (decoder->refusal || !intern(decoder, batch, domain)) {
+            if (decoder->refusal) /* of all items below; none of them can be kept */
+                reject(decoder, batch, item);
+            return NULL;
+        }
+        int32_t ordinal = batch->current[domain];
+        buf_put(&batch->indices[domain], &ordinal, sizeof ordinal);
+        decoder->is_raw |= batch->memos[domain].is_raw[ordinal] | decoder->is_domain_raw[domain];
+    }
+    return batch;
 }
 
 static bool is_plausible(uint64_t nano, int64_t received_us)
@@ -414,7 +431,7 @@ void otlp_row_end(struct otlp_decoder *decoder, struct otlp_batch *batch, struct
                   uint64_t time_nano, uint64_t fallback_nano)
 {
     if (decoder->refusal) {
-        reject(decoder, batch);
+        reject(decoder, batch, item);
         return;
     }
     int64_t time_us = decoder->received_us;
@@ -426,7 +443,8 @@ void otlp_row_end(struct otlp_decoder *decoder, struct otlp_batch *batch, struct
     arrow_append_i64(&batch->columns[COL_RECEIVED], decoder->received_us);
     if (decoder->is_raw) {
         decoder->repaired++;
-        put_raw(decoder, &batch->columns[COL_RAW], item);
+        decoder->is_too_large |=
+            !put_raw(decoder, &batch->columns[COL_RAW], item, decoder->bytes_max);
     } else {
         arrow_append_null(&batch->columns[COL_RAW]);
     }
@@ -514,6 +532,13 @@ static void bound_days(struct otlp_decoder *decoder, struct otlp_batch *batch, i
     memset(days, 0, sizeof days);
 }
 
+void otlp_decode_drop_dead_letters(struct otlp_decoder *decoder)
+{
+    if (decoder->batches[TABLE_DEAD_LETTERS])
+        otlp_batch_truncate(decoder->batches[TABLE_DEAD_LETTERS],
+                            decoder->rows_before[TABLE_DEAD_LETTERS]);
+}
+
 void otlp_decode_rollback(struct otlp_decoder *decoder)
 {
     for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
@@ -526,11 +551,13 @@ static enum status check_batches(struct otlp_decoder *decoder, struct error *err
 {
     for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
         struct otlp_batch *batch = decoder->batches[i];
-        if (!batch || batch->rows == decoder->rows_before[i])
+        if (!batch)
             continue;
-        if (otlp_batch_failed(batch))
+        if (otlp_batch_failed(batch)) /* though no row may have come through */
             return error_set(err, STATUS_NO_MEMORY, "out of memory for %lld rows",
                              (long long)batch->rows);
+        if (batch->rows == decoder->rows_before[i])
+            continue;
         if (otlp_batch_bytes(batch) > decoder->bytes_max)
             return error_set(err, STATUS_TOO_LARGE, "the request's rows take more than %zu bytes",
                              decoder->bytes_max);
@@ -544,10 +571,12 @@ enum status otlp_decode(struct otlp_decoder *decoder, enum otlp_signal signal, s
 {
     struct wire wire = wire_of(body);
     struct wire_field field;
+    decoder->signal = signal;
     decoder->received_us = received_us;
     decoder->items = decoder->rejected = decoder->repaired = decoder->moved_times = 0;
     decoder->reject_reason[0] = '\0';
     decoder->is_malformed = decoder->is_too_many = decoder->is_too_large = false;
+    decoder->is_out_of_memory = false;
     decoder->parts = 0;
     for (int i = 0; i < OTLP_TABLE_COUNT; i++)
         decoder->rows_before[i] = decoder->batches[i] ? decoder->batches[i]->rows : 0;
@@ -566,6 +595,8 @@ enum status otlp_decode(struct otlp_decoder *decoder, enum otlp_signal signal, s
     else if (decoder->is_too_large)
         status = error_set(err, STATUS_TOO_LARGE, "the request's rows take more than %zu bytes",
                            decoder->bytes_max);
+    else if (decoder->is_out_of_memory)
+        status = error_set(err, STATUS_NO_MEMORY, "out of memory for the request's rows");
     else
         status = check_batches(decoder, err);
     if (status != STATUS_OK)

@@ -4,8 +4,9 @@
  *
  * A request that is not well-formed protobuf is refused whole, and what it had appended is rolled
  * back. What is wrong within an item touches that item alone: it is rejected (nested too deeply),
- * or stored with the message's bytes in _sluice_raw beside what columns can hold (text that is not
- * UTF-8, ids of wrong length, times beyond int64, keys that stand twice, unknown fields).
+ * with its bytes kept in otel.dead_letters, or stored with the message's bytes in _sluice_raw
+ * beside what columns can hold (text that is not UTF-8, ids of wrong length, times beyond int64,
+ * keys that stand twice, unknown fields).
  *
  * Rules: text without presence is null where empty; keys that stand twice: the last value counts;
  * ids are lower-case hex; values of attributes are text with one type character a pair.
@@ -35,11 +36,12 @@ struct otlp_decoder {
     size_t bytes_max; /* of a batch, after a request */
 
     /* of the request at hand */
+    enum otlp_signal signal;
     int64_t received_us;
     uint64_t items, rejected, repaired, moved_times;
     char reject_reason[240]; /* the first one */
     uint64_t parts;
-    bool is_malformed, is_too_many, is_too_large;
+    bool is_malformed, is_too_many, is_too_large, is_out_of_memory;
     int64_t rows_before[OTLP_TABLE_COUNT];
 
     /* of the messages around the item */
@@ -69,14 +71,17 @@ void otlp_decoder_deinit(struct otlp_decoder *decoder);
  * Otherwise `rejected` and `reject_reason` tell of items that were refused. */
 enum status otlp_decode(struct otlp_decoder *decoder, enum otlp_signal signal, struct span body,
                         int64_t received_us, struct error *err) MUST_CHECK;
+/* Takes back what the last request brought to otel.dead_letters. */
+void otlp_decode_drop_dead_letters(struct otlp_decoder *decoder);
 /* Takes back the rows of the last request. */
 void otlp_decode_rollback(struct otlp_decoder *decoder);
 
 /* ---- between the files of the decoder ---- */
 
 /* The batch of a table with the resource, scope and (for metrics) metric of the item interned and
- * their indices appended for one more row; NULL: no memory, or malformed. */
-struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_id table);
+ * their indices appended for one more row; NULL: no memory, malformed, or rejected. */
+struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_id table,
+                                  struct span item);
 /* Ends the row: time, receipt time, raw bytes. Rolls it back where the item is to be rejected. */
 void otlp_row_end(struct otlp_decoder *decoder, struct otlp_batch *batch, struct span item,
                   uint64_t time_nano, uint64_t fallback_nano);
@@ -103,7 +108,8 @@ struct span otlp_find_text_attribute(const struct buf *pairs, const char *name);
 
 static inline bool otlp_must_stop(const struct otlp_decoder *decoder)
 {
-    return decoder->is_malformed || decoder->is_too_many || decoder->is_too_large;
+    return decoder->is_malformed || decoder->is_too_many || decoder->is_too_large ||
+           decoder->is_out_of_memory;
 }
 
 static inline void otlp_push_span(struct buf *list, struct span span)

@@ -256,7 +256,7 @@ static enum status force_repeat(struct ingest_worker *worker, struct http_exchan
 {
     struct ingest *ingest = worker->ingest;
     for (uint32_t i = 0; i < count; i++) {
-        if (stored[i].rows)
+        if (stored[i].rows && stored[i].table_id != ingest->table_ids[TABLE_DEAD_LETTERS])
             TRY(publisher_check(ingest->publisher, stored[i].table_id, err));
     }
     struct ingest_request *request = mem_alloc_zero(1, sizeof *request);
@@ -345,10 +345,11 @@ static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *ex
     return true;
 }
 
-/* Every table that the request touched can be committed to. */
+/* Every table that the request touched can be committed to. The lane of dead letters refuses nobody
+ * (L27). */
 static enum status check_lanes(struct ingest_worker *worker, struct error *err)
 {
-    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
+    for (int i = 0; i < TABLE_DEAD_LETTERS; i++) {
         struct otlp_batch *batch = worker->decoder.batches[i];
         if (batch && batch->rows > worker->decoder.rows_before[i])
             TRY(publisher_check(worker->ingest->publisher, worker->ingest->table_ids[i], err));
@@ -420,6 +421,24 @@ static void count_request(struct ingest_worker *worker)
     ingest_count(worker, COUNT_MOVED_TIMES, decoder->moved_times);
 }
 
+static bool has_dead_letters(const struct otlp_decoder *decoder)
+{
+    const struct otlp_batch *batch = decoder->batches[TABLE_DEAD_LETTERS];
+    return batch && batch->rows > decoder->rows_before[TABLE_DEAD_LETTERS];
+}
+
+/* While their lane stands still the bytes of rejected items are not kept, so that they do not fill
+ * the log; the items are counted all the same (L27). */
+static void settle_dead_letters(struct ingest_worker *worker)
+{
+    struct error ignored;
+    struct ingest *ingest = worker->ingest;
+    if (has_dead_letters(&worker->decoder) &&
+        publisher_check(ingest->publisher, ingest->table_ids[TABLE_DEAD_LETTERS], &ignored) !=
+            STATUS_OK)
+        otlp_decode_drop_dead_letters(&worker->decoder);
+}
+
 /* Decodes into the builders and queues the request. On failure nothing of it is left there. */
 static enum status store(struct ingest_worker *worker, struct http_exchange *exchange,
                          enum otlp_signal signal, const struct ask *ask, struct span body,
@@ -428,6 +447,7 @@ static enum status store(struct ingest_worker *worker, struct http_exchange *exc
     struct otlp_decoder *decoder = &worker->decoder;
     int64_t received_us = env_wall_ns(worker->ingest->env) / 1000;
     TRY(otlp_decode(decoder, signal, body, received_us, err));
+    settle_dead_letters(worker);
     enum status status = ask->mode == MODE_FORCE ? check_lanes(worker, err) : STATUS_OK;
     struct ingest_request *request = NULL;
     if (status == STATUS_OK) {
@@ -440,7 +460,8 @@ static enum status store(struct ingest_worker *worker, struct http_exchange *exc
         return status;
     }
     count_request(worker);
-    if (decoder->items == decoder->rejected && !ask->has_producer) { /* nothing to store */
+    if (decoder->items == decoder->rejected && !has_dead_letters(decoder) &&
+        !ask->has_producer) { /* nothing to store */
         ingest_answer(request, "durable");
         mem_free(request);
         return STATUS_OK;

@@ -65,7 +65,7 @@ static void parse(struct otlp_decoder *decoder, struct span item, struct log_rec
 void otlp_decode_log_record(struct otlp_decoder *decoder, struct span item)
 {
     struct log_record record = {0};
-    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_LOGS);
+    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_LOGS, item);
     if (!batch)
         return;
     struct arrow_builder *columns = batch->columns;

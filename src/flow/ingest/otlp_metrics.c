@@ -239,7 +239,7 @@ static void decode_number(struct otlp_decoder *decoder, const struct metric_cont
                           struct span item)
 {
     bool is_sum = metric->data_field == DATA_SUM;
-    struct otlp_batch *batch = otlp_row_begin(decoder, is_sum ? TABLE_SUM : TABLE_GAUGE);
+    struct otlp_batch *batch = otlp_row_begin(decoder, is_sum ? TABLE_SUM : TABLE_GAUGE, item);
     if (!batch)
         return;
     struct wire wire = wire_of(item);
@@ -310,7 +310,7 @@ static void set_optional(bool *out_has, uint64_t *out_bits, uint64_t bits)
 static void decode_histogram(struct otlp_decoder *decoder, const struct metric_context *metric,
                              struct span item)
 {
-    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_HISTOGRAM);
+    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_HISTOGRAM, item);
     if (!batch)
         return;
     struct wire wire = wire_of(item);
@@ -369,7 +369,7 @@ static void decode_histogram(struct otlp_decoder *decoder, const struct metric_c
 static void decode_exp_histogram(struct otlp_decoder *decoder, const struct metric_context *metric,
                                  struct span item)
 {
-    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_EXP_HISTOGRAM);
+    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_EXP_HISTOGRAM, item);
     if (!batch)
         return;
     struct wire wire = wire_of(item);
@@ -446,7 +446,7 @@ static void decode_summary(struct otlp_decoder *decoder, const struct metric_con
                            struct span item)
 {
     UNUSED(metric);
-    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_SUMMARY);
+    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_SUMMARY, item);
     if (!batch)
         return;
     struct wire wire = wire_of(item);

@@ -182,7 +182,7 @@ static void put_link(struct otlp_decoder *decoder, struct arrow_builder *element
 void otlp_decode_span(struct otlp_decoder *decoder, struct span item)
 {
     struct span_record record = {0};
-    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_SPANS);
+    struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_SPANS, item);
     if (!batch)
         return;
     struct arrow_builder *columns = batch->columns;

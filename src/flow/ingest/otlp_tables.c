@@ -144,9 +144,21 @@ static const struct otlp_column summary_columns[] = {
 };
 _Static_assert(COUNT_OF(summary_columns) == SUMM_COLUMN_COUNT, "summary columns");
 
+static const struct otlp_column dead_letters_columns[] = {
+    {"time", KIND_TIME, DOMAIN_ROW, "when the request arrived"},
+    {"signal", KIND_TEXT, DOMAIN_ROW, "logs, traces or metrics"},
+    {"item", KIND_LONG, DOMAIN_ROW, "which item of the request it was, from 0"},
+    {"reason", KIND_TEXT, DOMAIN_ROW, "why it was rejected"},
+    {"_sluice_raw", KIND_BINARY, DOMAIN_ROW,
+     "the message as sent, wrapped up to its resource; null where many large ones came at once"},
+    {"_sluice_received", KIND_TIME, DOMAIN_ROW, "when the request arrived"},
+};
+_Static_assert(COUNT_OF(dead_letters_columns) == DEAD_COLUMN_COUNT, "dead_letters columns");
+
 static const char *const sort_logs[] = {"service_name", "time"};
 static const char *const sort_spans[] = {"trace_id", "start_time_unix_nano"};
 static const char *const sort_metrics[] = {"name", "time"};
+static const char *const sort_dead_letters[] = {"time", "item"};
 
 static const struct {
     const char *name;
@@ -162,6 +174,8 @@ static const struct {
     [TABLE_EXP_HISTOGRAM] = {"metrics_exp_histogram", exp_histogram_columns, EXP_COLUMN_COUNT,
                              sort_metrics},
     [TABLE_SUMMARY] = {"metrics_summary", summary_columns, SUMM_COLUMN_COUNT, sort_metrics},
+    [TABLE_DEAD_LETTERS] = {"dead_letters", dead_letters_columns, DEAD_COLUMN_COUNT,
+                            sort_dead_letters},
 };
 
 /* A nested field of a struct child: name and kind. */

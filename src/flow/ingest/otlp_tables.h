@@ -144,6 +144,16 @@ enum exp_histogram_column { /* the first six as in histograms */
 
 enum summary_column { SUMM_COUNT = MET_COMMON_COUNT, SUMM_SUM, SUMM_QUANTILES, SUMM_COLUMN_COUNT };
 
+enum dead_letters_column { /* begins with `time` as all others do */
+                           DEAD_TIME = COL_TIME,
+                           DEAD_SIGNAL,
+                           DEAD_ITEM,
+                           DEAD_REASON,
+                           DEAD_RAW,
+                           DEAD_RECEIVED,
+                           DEAD_COLUMN_COUNT
+};
+
 /* Children of the nested columns, in order. */
 enum event_child { EVENT_TIME, EVENT_NAME, EVENT_ATTRIBUTES, EVENT_TYPES, EVENT_DROPPED };
 enum link_child {
@@ -174,6 +184,7 @@ enum otlp_table_id {
     TABLE_HISTOGRAM,
     TABLE_EXP_HISTOGRAM,
     TABLE_SUMMARY,
+    TABLE_DEAD_LETTERS,
     OTLP_TABLE_COUNT
 };
 

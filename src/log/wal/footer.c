@@ -226,7 +226,8 @@ static enum status get_voids(const struct wal *wal, struct segment *segment, str
         range.last = cursor_get_le64(cursor);
         range.chain = cursor_get_le64(cursor);
         range.term = cursor_get_le64(cursor);
-        if (cursor->failed || range.group >= wal->group_count || range.last < range.first)
+        if (cursor->failed || range.group >= wal->group_count || range.first == 0 ||
+            range.last < range.first)
             return bad(err, "void row");
         if (!grow((void **)&segment->voids, &segment->void_capacity, segment->void_count,
                   sizeof *segment->voids))

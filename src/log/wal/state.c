@@ -275,7 +275,8 @@ static enum status get_voids(struct wal *wal, struct cursor *cursor, struct erro
         range.last = cursor_get_le64(cursor);
         range.chain = cursor_get_le64(cursor);
         range.term = cursor_get_le64(cursor);
-        if (range.group >= wal->group_count)
+        if (cursor->failed || range.group >= wal->group_count || range.first == 0 ||
+            range.last < range.first)
             return corrupt(err, "void");
         if (!void_add(wal, &range))
             return no_memory(err);

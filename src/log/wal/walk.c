@@ -133,6 +133,8 @@ static enum status accept(struct walk *walk, const struct unit *unit, const stru
     if (record->group >= wal->group_count)
         return error_set(err, STATUS_CORRUPT, "log: entry of group %u of %u", record->group,
                          wal->group_count);
+    if (record->seq == 0 || record->range_last < record->seq)
+        return error_set(err, STATUS_CORRUPT, "log: entry without a number");
     struct group *group = &wal->groups[record->group];
     bool is_alone = record->flags & RECORD_REPAIR;
     char where[120];
