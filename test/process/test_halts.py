@@ -162,6 +162,30 @@ def test_dropped(server, book):
     finish(server, book)
 
 
+def test_L27_a_halted_lane_of_dead_letters_refuses_nobody(server, book):
+    def nested(depth):
+        value = b"\x0a\x01x"
+        for _ in range(depth):
+            value = field(5, field(1, value))
+        return field(5, value)
+
+    def field(number, payload):
+        length = len(payload)
+        size = bytes([length & 127 | 128, length >> 7]) if length > 127 else bytes([length])
+        return bytes([number << 3 | 2]) + size + payload
+
+    body = field(1, field(2, field(2, nested(80)) + field(2, field(3, b"good"))))
+    assert len(server.post("logs", body).receipts) == 2
+    server.wait_published()
+    load(server, "dead_letters").catalog.drop_table(("otel", "dead_letters"))
+    assert len(server.post("logs", body).receipts) == 2
+    faults.wait_for(lambda: server.lane("otel.dead_letters")["state"] == "halted", what="the halt")
+    answer = server.post("logs", body, path="/v1/logs?commit=force")
+    assert answer.code == 200 and answer.headers["Sluice-Boundary"] == "visible"
+    assert b"64 levels" in answer.body and len(answer.receipts) == 1, "named, its bytes not kept"
+    assert server.status()["ingest"]["rejected_items"] == 3
+
+
 def test_our_properties_and_summaries_removed(server, book):
     table = load(server)
     with table.transaction() as change:
