@@ -16,7 +16,7 @@ import faults
 import ledger
 import sluice
 
-FLAGS = ("--publish-interval", "50ms", "--publish-halt-confirm", "1s")
+FLAGS = ("--publish-interval", "50ms", "--publish-halt-confirm", "1s", "--publish-threads", "1")
 
 
 @pytest.fixture()

@@ -64,7 +64,7 @@ def settle(server, book, foreign):
 @pytest.fixture()
 def started(tmp_path):
     """A server with both tables made."""
-    server = sluice.Server(tmp_path / "data", *FLAGS).start()
+    server = sluice.Server(tmp_path / "data", *FLAGS, "--publish-threads", "1").start()
     book = ledger.Ledger()
     book.must_send(server, book.new())
     book.must_send(server, book.new("spans"))

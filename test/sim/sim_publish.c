@@ -77,6 +77,8 @@ static void options_choose(struct model *model)
     publish->bytes = 1 + pick(model, 20000);
     publish->range_bytes_max = 1 + pick(model, 6000);
     publish->row_group_rows = 4 + (int64_t)pick(model, 40);
+    publish->threads = 1 + pick(model, 4);
+    publish->writers = 1 + pick(model, 3);
     publish->page_rows = 2 + (int64_t)pick(model, 20);
     publish->zstd_level = -50; /* small tables: it is cleared for every page */
     publish->retry_ms_min = 5;

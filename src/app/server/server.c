@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The running server and its admin API. Threads: the log's, the publisher's, the OTLP workers, one
- * API worker. An operator's decision is applied with the publisher's thread stopped.
+ * API worker. An operator's decision waits until nobody works on its lane.
  */
 #include <stdio.h>
 
@@ -121,13 +121,9 @@ enum status server_resolve(struct server *server, const char *what, const char *
     uint32_t group;
     uint64_t seq;
     TRY(decision_parse(decision_text, &decision, &group, &seq, err));
-    publisher_pause(publisher);
     enum status status = strcmp(what, "rebind") == 0
                              ? publisher_rebind(publisher, table, decision, err)
                              : publisher_clear_halt(publisher, table, decision, group, seq, err);
-    struct error start_err;
-    if (publisher_start(publisher, &start_err) != STATUS_OK)
-        log_line(LOG_ERROR, "the publisher did not start again: %s", start_err.message);
     if (status == STATUS_OK)
         log_line(LOG_WARN, "%s %s: decided %s", what, table, decision_text);
     return status;

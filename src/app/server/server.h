@@ -45,6 +45,7 @@
     X(publish_interval_ms, "publish", "interval", DURATION, "10s", "rows wait at most this long")  \
     X(publish_bytes, "publish", "bytes", BYTES, "128MiB", "so many pending bytes publish at once") \
     X(publish_range_bytes, "publish", "range_bytes", BYTES, "64MiB", "of the log in one commit")   \
+    X(publish_threads, "publish", "threads", NUMBER, "0", "0: half the cores, and two")            \
     X(publish_zstd_level, "publish", "zstd_level", NUMBER, "1", "of Parquet pages")                \
     X(publish_halt_confirm_ms, "publish", "halt_confirm", DURATION, "30s",                         \
       "how long a contradiction is looked at again before a lane halts")

@@ -349,6 +349,8 @@ enum status settings_check(const struct settings *settings, struct error *err)
     TRY(check_durations(settings, err));
     if (settings->publish_zstd_level < 1 || settings->publish_zstd_level > 19)
         return error_set(err, STATUS_USAGE, "publish.zstd_level is 1 to 19");
+    if (settings->publish_threads > PUBLISH_THREADS_MAX)
+        return error_set(err, STATUS_USAGE, "publish.threads is %d at most", PUBLISH_THREADS_MAX);
     if (!settings->data_dir[0] || !settings->catalog_name[0])
         return error_set(err, STATUS_USAGE, "data_dir and publish.catalog_name must not be empty");
     return STATUS_OK;

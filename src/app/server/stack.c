@@ -57,6 +57,10 @@ static enum status open_publisher(struct stack *stack, struct error *err)
     options.interval_ms = settings->publish_interval_ms;
     options.bytes = settings->publish_bytes;
     options.range_bytes_max = settings->publish_range_bytes;
+    options.writers = size_max(os_cpu_count() / 2, 1);
+    options.threads = settings->publish_threads
+                          ? settings->publish_threads
+                          : size_min(options.writers + 2, PUBLISH_THREADS_MAX);
     options.zstd_level = (int)settings->publish_zstd_level;
     options.halt_confirm_ms = settings->publish_halt_confirm_ms;
     options.created_by = "sluice version " SLUICE_VERSION " (build release)";

@@ -2,8 +2,8 @@
  *
  * A lane's round: look at the table, resolve what is open, publish what is synced. The steps are
  * those of E8; after each of them the process may die, and README.md says what the next start does.
- * Thread: the publisher's, or the caller of publisher_run_once. lane->state, reason, info and
- * waiters are guarded by publisher->lock; the rest is the worker's alone.
+ * Thread: the one that has claimed the lane (publisher.c). lane->state, reason, info and waiters
+ * are guarded by publisher->lock; the rest is that thread's alone.
  */
 #include <stdio.h>
 
@@ -20,6 +20,13 @@ void lane_set_state(struct lane *lane, enum publish_state state, const char *rea
     snprintf(lane->reason, sizeof lane->reason, "%s", reason);
     if (state != PUBLISH_HALTED && state != PUBLISH_STOOD_DOWN)
         lane->remedy[0] = '\0';
+    env_unlock(lane->publisher->lock);
+}
+
+static void count_up(struct lane *lane, uint64_t *counter)
+{
+    env_lock(lane->publisher->lock);
+    ++*counter;
     env_unlock(lane->publisher->lock);
 }
 
@@ -344,20 +351,20 @@ static enum status commit_and_settle(struct lane *lane, const struct iceberg_tab
     return status;
 }
 
-/* Steps 1 to 8 for one range. *out_is_empty: there was nothing to publish. */
-static enum status publish_range(struct lane *lane, const struct iceberg_table *table,
-                                 const struct own_state *own, const struct positions *from,
-                                 bool *out_is_empty, struct error *err)
+/* Steps 1 to 3 for one range. What was read is gone when this returns. *out_is_empty: there was
+ * nothing to publish, and that is settled. */
+static enum status write_range(struct lane *lane, const struct iceberg_table *table,
+                               const struct positions *from, bool *out_is_empty, struct error *err)
 {
     struct range range = {0};
     struct binding binding = {0};
     struct positions end = {.count = from->count};
+    char reason[400];
     enum status status;
     for (uint32_t g = 0; g < end.count; g++)
         end.at[g] = wal_synced_end(lane->publisher->wal, g);
     status = range_read(lane, from, lane->publisher->options.range_bytes_max, &range, err);
     if (status == STATUS_CORRUPT || status == STATUS_RECLAIMED) {
-        char reason[400];
         snprintf(reason, sizeof reason, "%s", err->message);
         return halt_now(lane, err, reason,
                         status == STATUS_CORRUPT ? remedy_repair_log : remedy_from);
@@ -370,7 +377,6 @@ static enum status publish_range(struct lane *lane, const struct iceberg_table *
     }
     status = binding_create(lane->definition, range.schema, table, &binding, err);
     if (status == STATUS_HALTED) {
-        char reason[400];
         snprintf(reason, sizeof reason, "%s", err->message);
         status = halt_now(lane, err, reason, remedy_accept);
         goto done;
@@ -379,12 +385,23 @@ static enum status publish_range(struct lane *lane, const struct iceberg_table *
     TRY_OR_DONE(status, begin_record(lane, table, from, err));
     lane->record.to = range.to;
     memcpy(lane->record.digest, range.digest, sizeof range.digest);
-    TRY_OR_DONE(status, rows_write(lane, table, &binding, &range, &lane->record, err)); /* 3 */
-    status = commit_and_settle(lane, table, own, true, err);
+    status = rows_write(lane, table, &binding, &range, &lane->record, err); /* 3 */
 done:
     binding_deinit(&binding);
     range_deinit(&range);
     return status;
+}
+
+/* Steps 1 to 8 for one range. */
+static enum status publish_range(struct lane *lane, const struct iceberg_table *table,
+                                 const struct own_state *own, const struct positions *from,
+                                 bool *out_is_empty, struct error *err)
+{
+    publisher_writer_begin(lane->publisher);
+    enum status status = write_range(lane, table, from, out_is_empty, err);
+    publisher_writer_end(lane->publisher);
+    return status == STATUS_OK && !*out_is_empty ? commit_and_settle(lane, table, own, true, err)
+                                                 : status;
 }
 
 /* E14: an intent of ours that came to nothing. */
@@ -448,7 +465,7 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     case DECIDE_REWRITE_LIST:
     case DECIDE_REBASE:
         if (decision == DECIDE_REBASE)
-            lane->info.rebases_total++;
+            count_up(lane, &lane->info.rebases_total);
         return commit_and_settle(lane, table, own, decision == DECIDE_REBASE, err);
     case DECIDE_DONE:
         return adopt(lane, table, own, err);
@@ -641,7 +658,7 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
     if (lane->doubt_since_ns)
         lane->retry_ms = 1000;
     lane->retry_at_ns = env_mono_ns(publisher->env) + (int64_t)lane->retry_ms * 1000000;
-    lane->info.retries_total++;
+    count_up(lane, &lane->info.retries_total);
     lane_set_state(lane, PUBLISH_RETRYING, err->message);
     env_lock(publisher->lock);
     lane->is_demanded |= lane->waiters != NULL;

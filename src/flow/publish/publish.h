@@ -3,8 +3,10 @@
  * Publication: what the log holds goes into open tables, exactly once. Rules E1-E18 are restated in
  * README.md beside this file.
  *
- * A lane is the publication of one table. Lanes are worked on by one thread of the publisher, one
- * after another; other threads ask for publication, wait for positions and read states.
+ * A lane is the publication of one table. A few threads of the publisher work on lanes, each lane
+ * by one of them at a time, so that a table which others contend for holds up no other; at most
+ * `writers` of them write files, because that takes memory. Other threads ask for publication, wait
+ * for positions and read states.
  */
 #ifndef SLUICE_FLOW_PUBLISH_PUBLISH_H
 #define SLUICE_FLOW_PUBLISH_PUBLISH_H
@@ -16,6 +18,8 @@
 #include "log/wal/wal.h"
 
 struct publisher;
+
+enum { PUBLISH_THREADS_MAX = 64 };
 
 /* A table as its producer defines it. Everything is borrowed for the publisher's life. */
 struct publish_table {
@@ -36,6 +40,8 @@ struct publish_options {
     int64_t row_group_rows;              /* default 122,880 */
     int64_t page_rows;                   /* default 20,000; 2,000 where sorted by an id first */
     uint64_t retry_ms_min, retry_ms_max; /* back-off; defaults 100 and 30,000 */
+    uint64_t threads;                    /* default 3: one writes, two wait or back off */
+    uint64_t writers;                    /* lanes that write files at the same time; default 1 */
     uint64_t halt_confirm_ms; /* how long a durability halt is doubted; default 30,000 (E12) */
     const char *created_by;   /* of Parquet files */
 };
@@ -48,17 +54,14 @@ enum status publisher_create(struct env *env, const struct publish_options *opti
                              struct wal *wal, struct catalog *catalog, struct store *store,
                              const struct publish_table *tables, size_t table_count,
                              struct publisher **out_publisher, struct error *err) MUST_CHECK;
-/* Starts the publisher's thread. */
+/* Starts the publisher's threads. */
 enum status publisher_start(struct publisher *publisher, struct error *err) MUST_CHECK;
-/* Ends the thread between two lanes; those who wait go on waiting. publisher_start takes up again.
- */
-void publisher_pause(struct publisher *publisher);
-/* Publishes what is there, once, up to `timeout_ms`; then the thread ends. */
+/* Publishes what is there, once, up to `timeout_ms`; then the threads end. */
 void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t timeout_ms);
 void publisher_destroy(struct publisher *publisher); /* accepts NULL */
 
 /* Publishes everything that is synced now, on the caller's thread; for one-job commands and tests
- * while the publisher's thread is not running. HALTED if any lane is. */
+ * while the publisher's threads are not running. HALTED if any lane is. */
 enum status publisher_run_once(struct publisher *publisher, struct error *err) MUST_CHECK;
 
 /* docs/tables.md: every column of the tables, its type, field id at birth, and source. */
@@ -96,7 +99,7 @@ bool publisher_lane_at(struct publisher *publisher, size_t index,
 
 struct publish_waiter {
     /* Called once: STATUS_OK when the position is in the table and visible; HALTED; CLOSED. On the
-     * publisher's thread, or inside publisher_wait. */
+     * thread that works on the lane, or inside publisher_wait. */
     void (*done)(struct publish_waiter *waiter, enum status status);
     void *context;
     struct publish_waiter *next;
@@ -111,7 +114,7 @@ void publisher_wait(struct publisher *publisher, struct publish_waiter *waiter, 
 enum status publisher_check(struct publisher *publisher, uint32_t table_id,
                             struct error *err) MUST_CHECK;
 
-/* ---- resolving halts; the publisher's thread must not be running ---- */
+/* ---- resolving halts; on the caller's thread, while others may work on other lanes ---- */
 
 enum publish_decision {
     PUBLISH_ACCEPT,    /* positions stand; rows that were removed stay removed */
@@ -129,7 +132,8 @@ enum status publisher_rebind(struct publisher *publisher, const char *table,
 /* `log fork` (E7): what this log holds above the last position that it shares with each table goes
  * on under a new log id, so that nothing stands twice; halts that only this resolves are cleared.
  * HALTED: the table's history no longer tells where the two copies part. After a failure it can be
- * repeated. The publisher is only good for publisher_destroy afterwards. */
+ * repeated. The publisher's threads must not be running, and the publisher is only good for
+ * publisher_destroy afterwards. */
 enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_id,
                            struct error *err) MUST_CHECK;
 

@@ -273,12 +273,13 @@ struct lane {
     struct record record;
     struct epoch epoch; /* {0,0}: none yet */
     /* under publisher->lock: */
+    bool is_busy; /* a thread works on it */
     enum publish_state state;
     char reason[480], remedy[200];
     bool is_demanded;
     struct publish_waiter *waiters;
     struct publish_lane_info info;
-    /* the worker's: */
+    /* of the thread that works on it: */
     bool is_recovered;      /* record and table have been looked at since the start */
     bool was_lost;          /* the last walk that proved anything ended with WALK_LOST */
     int64_t doubt_since_ns; /* when a durability halt was first suspected; 0: not */
@@ -302,10 +303,23 @@ struct publisher {
     struct lane *lanes;
     size_t lane_count;
     struct env_mutex *lock;
-    struct env_cond *wake;
-    struct env_thread *thread;
-    bool must_stop, is_running; /* under lock */
+    struct env_cond *wake;  /* the thread that looks for work */
+    struct env_cond *turn;  /* to look for work */
+    struct env_cond *freed; /* a lane, or the place of a writer */
+    struct env_thread *threads[PUBLISH_THREADS_MAX];
+    unsigned thread_count;
+    /* under lock: */
+    bool must_stop, is_looking;
+    size_t look_next; /* lane */
+    uint64_t writers; /* places left */
 };
+
+/* One thread works on a lane at a time; waits until nobody else does. */
+void lane_claim(struct lane *lane);
+void lane_release(struct lane *lane);
+/* A place among those who write files; waits for one. */
+void publisher_writer_begin(struct publisher *publisher);
+void publisher_writer_end(struct publisher *publisher);
 
 /* One round for a lane: whatever is open is resolved; with `must_publish`, what is synced is
  * published. OK: nothing (more) to do. Failures are noted in the lane's state. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The publisher: lanes, its thread, those who wait for positions.
+ * The publisher: lanes, its threads, those who wait for positions.
  */
 #include <stdio.h>
 
@@ -18,11 +18,144 @@ struct publish_options publish_options_default(const char *state_dir)
         .zstd_level = 1,
         .row_group_rows = 122880,
         .page_rows = 20000,
+        .threads = 3,
+        .writers = 1,
         .retry_ms_min = 100,
         .retry_ms_max = 30000,
         .halt_confirm_ms = 30000,
         .created_by = "sluice version 0.1.0 (build dev)",
     };
+}
+
+/* ---- threads ---- */
+
+void lane_claim(struct lane *lane)
+{
+    struct publisher *publisher = lane->publisher;
+    env_lock(publisher->lock);
+    while (lane->is_busy)
+        env_wait(publisher->freed, publisher->lock, UINT64_MAX);
+    lane->is_busy = true;
+    env_unlock(publisher->lock);
+}
+
+void lane_release(struct lane *lane)
+{
+    env_lock(lane->publisher->lock);
+    lane->is_busy = false;
+    env_broadcast(lane->publisher->freed);
+    env_unlock(lane->publisher->lock);
+}
+
+void publisher_writer_begin(struct publisher *publisher)
+{
+    env_lock(publisher->lock);
+    while (publisher->writers == 0)
+        env_wait(publisher->freed, publisher->lock, UINT64_MAX);
+    publisher->writers--;
+    env_unlock(publisher->lock);
+}
+
+void publisher_writer_end(struct publisher *publisher)
+{
+    env_lock(publisher->lock);
+    publisher->writers++;
+    env_broadcast(publisher->freed);
+    env_unlock(publisher->lock);
+}
+
+/* The next lane that is due, claimed; NULL: none is. Lock held, given up meanwhile. */
+static struct lane *due_lane(struct publisher *publisher)
+{
+    for (size_t i = 0; i < publisher->lane_count && !publisher->must_stop; i++) {
+        size_t index = (publisher->look_next + i) % publisher->lane_count;
+        struct lane *lane = &publisher->lanes[index];
+        if (lane->is_busy)
+            continue;
+        lane->is_busy = true; /* what tells whether it is due belongs to who works on it */
+        env_unlock(publisher->lock);
+        bool is_due = lane_is_due(lane);
+        env_lock(publisher->lock);
+        if (is_due) {
+            publisher->look_next = index + 1;
+            return lane;
+        }
+        lane->is_busy = false;
+        env_broadcast(publisher->freed);
+    }
+    return NULL;
+}
+
+static bool is_demanded(const struct publisher *publisher)
+{
+    for (size_t i = 0; i < publisher->lane_count; i++) {
+        const struct lane *lane = &publisher->lanes[i];
+        bool is_stopped = lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN;
+        if (lane->is_demanded && !lane->is_busy && !lane->retry_at_ns && !is_stopped)
+            return true;
+    }
+    return false;
+}
+
+/* One thread looks for work at a time; it hands that on before it works. NULL: time to stop. */
+static struct lane *work_wait(struct publisher *publisher)
+{
+    struct lane *lane = NULL;
+    env_lock(publisher->lock);
+    while (publisher->is_looking && !publisher->must_stop)
+        env_wait(publisher->turn, publisher->lock, UINT64_MAX);
+    if (!publisher->must_stop) {
+        publisher->is_looking = true;
+        while (!(lane = due_lane(publisher)) && !publisher->must_stop) {
+            if (!is_demanded(publisher))
+                env_wait(publisher->wake, publisher->lock, LOOK_MS);
+        }
+        publisher->is_looking = false;
+        env_signal(publisher->turn);
+    }
+    env_unlock(publisher->lock);
+    return lane;
+}
+
+static void publisher_main(void *context)
+{
+    struct publisher *publisher = context;
+    struct error err;
+    struct lane *lane;
+    while ((lane = work_wait(publisher))) {
+        enum status status = lane_round(lane, true, &err);
+        UNUSED(status); /* noted in the lane's state */
+        lane_release(lane);
+    }
+}
+
+static void threads_stop(struct publisher *publisher)
+{
+    if (publisher->thread_count == 0)
+        return;
+    env_lock(publisher->lock);
+    publisher->must_stop = true;
+    env_broadcast(publisher->wake);
+    env_broadcast(publisher->turn);
+    env_unlock(publisher->lock);
+    while (publisher->thread_count > 0)
+        env_thread_join(publisher->threads[--publisher->thread_count]);
+}
+
+enum status publisher_start(struct publisher *publisher, struct error *err)
+{
+    size_t most = size_min(publisher->lane_count, PUBLISH_THREADS_MAX);
+    publisher->must_stop = false;
+    while (publisher->thread_count < size_min(publisher->options.threads, most)) {
+        enum status status = env_thread_start(publisher->env, "publish", publisher_main, publisher,
+                                              &publisher->threads[publisher->thread_count], err);
+        if (status != STATUS_OK) {
+            threads_stop(publisher);
+            return status;
+        }
+        publisher->thread_count++;
+    }
+    return STATUS_OK;
 }
 
 /* ---- life ---- */
@@ -99,8 +232,12 @@ enum status publisher_create(struct env *env, const struct publish_options *opti
     snprintf(publisher->state_dir, sizeof publisher->state_dir, "%s", options->state_dir);
     publisher->lock = env_mutex_create(env);
     publisher->wake = env_cond_create(env);
+    publisher->turn = env_cond_create(env);
+    publisher->freed = env_cond_create(env);
+    publisher->writers = options->writers;
     publisher->lanes = mem_alloc_zero(table_count, sizeof *publisher->lanes);
-    if (!publisher->lock || !publisher->wake || !publisher->lanes)
+    if (!publisher->lock || !publisher->wake || !publisher->turn || !publisher->freed ||
+        !publisher->lanes)
         status = error_set(err, STATUS_NO_MEMORY, "publisher: out of memory");
     else if (publisher->group_count > PUBLISH_GROUPS_MAX)
         status = error_set(err, STATUS_UNSUPPORTED, "at most %d groups can be published",
@@ -126,77 +263,22 @@ void publisher_destroy(struct publisher *publisher)
 {
     if (!publisher)
         return;
-    if (publisher->is_running)
-        publisher_stop(publisher, false, 0);
+    threads_stop(publisher);
     for (size_t i = 0; i < publisher->lane_count; i++)
         record_deinit(&publisher->lanes[i].record);
     mem_free(publisher->lanes);
     env_cond_destroy(publisher->wake);
+    env_cond_destroy(publisher->turn);
+    env_cond_destroy(publisher->freed);
     env_mutex_destroy(publisher->lock);
     env_close(publisher->lock_file);
     mem_free(publisher);
 }
 
-/* ---- thread ---- */
-
-static bool must_stop(struct publisher *publisher)
-{
-    env_lock(publisher->lock);
-    bool result = publisher->must_stop;
-    env_unlock(publisher->lock);
-    return result;
-}
-
-static void publisher_main(void *context)
-{
-    struct publisher *publisher = context;
-    struct error err;
-    while (!must_stop(publisher)) {
-        for (size_t i = 0; i < publisher->lane_count && !must_stop(publisher); i++) {
-            struct lane *lane = &publisher->lanes[i];
-            if (!lane_is_due(lane))
-                continue;
-            enum status status = lane_round(lane, true, &err);
-            UNUSED(status); /* noted in the lane's state */
-        }
-        env_lock(publisher->lock);
-        bool is_demanded = publisher->must_stop;
-        for (size_t i = 0; i < publisher->lane_count; i++) {
-            const struct lane *lane = &publisher->lanes[i];
-            bool is_stopped = lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN;
-            is_demanded |= lane->is_demanded && !lane->retry_at_ns && !is_stopped;
-        }
-        if (!is_demanded)
-            env_wait(publisher->wake, publisher->lock, LOOK_MS);
-        env_unlock(publisher->lock);
-    }
-}
-
-enum status publisher_start(struct publisher *publisher, struct error *err)
-{
-    publisher->must_stop = false;
-    TRY(env_thread_start(publisher->env, "publish", publisher_main, publisher, &publisher->thread,
-                         err));
-    publisher->is_running = true;
-    return STATUS_OK;
-}
-
-void publisher_pause(struct publisher *publisher)
-{
-    if (!publisher->is_running)
-        return;
-    env_lock(publisher->lock);
-    publisher->must_stop = true;
-    env_signal(publisher->wake);
-    env_unlock(publisher->lock);
-    env_thread_join(publisher->thread);
-    publisher->is_running = false;
-}
-
 void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t timeout_ms)
 {
     struct error err;
-    publisher_pause(publisher);
+    threads_stop(publisher);
     int64_t deadline_ns = env_mono_ns(publisher->env) + (int64_t)timeout_ms * 1000000;
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct lane *lane = &publisher->lanes[i];
@@ -218,7 +300,7 @@ void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t 
 enum status publisher_run_once(struct publisher *publisher, struct error *err)
 {
     enum status worst = STATUS_OK;
-    CHECK(!publisher->is_running);
+    CHECK(publisher->thread_count == 0);
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct error lane_err;
         enum status status = lane_round(&publisher->lanes[i], true, &lane_err);
@@ -274,7 +356,7 @@ void publisher_wait(struct publisher *publisher, struct publish_waiter *waiter, 
         waiter->done(waiter, STATUS_HALTED);
 }
 
-/* On the worker's thread, which alone changes checkpoints. */
+/* On the thread that works on the lane, which alone changes its checkpoint. */
 void lane_wake_waiters(struct lane *lane)
 {
     struct publisher *publisher = lane->publisher;

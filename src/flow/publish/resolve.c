@@ -308,9 +308,14 @@ enum status publisher_clear_halt(struct publisher *publisher, const char *table,
     struct lane *lane = find_lane(publisher, table);
     if (!lane)
         return error_set(err, STATUS_NOT_FOUND, "no lane publishes %s", table);
+    enum status status;
+    lane_claim(lane);
     if (lane->state != PUBLISH_HALTED && lane->state != PUBLISH_STOOD_DOWN)
-        return error_set(err, STATUS_USAGE, "%s is not halted", table);
-    return resolve(lane, false, decision, group, from_seq, err);
+        status = error_set(err, STATUS_USAGE, "%s is not halted", table);
+    else
+        status = resolve(lane, false, decision, group, from_seq, err);
+    lane_release(lane);
+    return status;
 }
 
 enum status publisher_rebind(struct publisher *publisher, const char *table,
@@ -319,5 +324,8 @@ enum status publisher_rebind(struct publisher *publisher, const char *table,
     struct lane *lane = find_lane(publisher, table);
     if (!lane)
         return error_set(err, STATUS_NOT_FOUND, "no lane publishes %s", table);
-    return resolve(lane, true, decision, 0, 0, err);
+    lane_claim(lane);
+    enum status status = resolve(lane, true, decision, 0, 0, err);
+    lane_release(lane);
+    return status;
 }
