@@ -267,8 +267,10 @@ static enum status acknowledge(struct lane *lane, struct error *err)
     return wal_ack_table(publisher->wal, lane->table_id, acks, err);
 }
 
-enum status lane_settle(struct lane *lane, const struct positions *committed, int64_t snapshot_id,
-                        int64_t sequence, struct error *err)
+/* Steps 7 and 8 (E8): what the table says is taken down, then acknowledged. */
+static enum status save_position(struct lane *lane, const struct iceberg_table *table,
+                                 const struct positions *committed, int64_t snapshot_id,
+                                 int64_t sequence, struct error *err)
 {
     struct checkpoint checkpoint = {
         .epoch = lane->epoch,
@@ -278,10 +280,16 @@ enum status lane_settle(struct lane *lane, const struct positions *committed, in
         .sequence = sequence,
     };
     snprintf(checkpoint.owner, sizeof checkpoint.owner, "%s", lane->publisher->owner);
-    snprintf(checkpoint.uuid, sizeof checkpoint.uuid, "%s",
-             lane->record.exists ? lane->record.uuid : lane->checkpoint.uuid);
+    snprintf(checkpoint.uuid, sizeof checkpoint.uuid, "%s", table->uuid);
     TRY(checkpoint_save(lane, &checkpoint, err)); /* 7 */
-    TRY(acknowledge(lane, err));                  /* 8 */
+    return acknowledge(lane, err);                /* 8 */
+}
+
+static enum status settle(struct lane *lane, const struct iceberg_table *table,
+                          const struct positions *committed, int64_t snapshot_id, int64_t sequence,
+                          struct error *err)
+{
+    TRY(save_position(lane, table, committed, snapshot_id, sequence, err));
     note_commit(lane, committed, snapshot_id);
     return STATUS_OK;
 }
@@ -342,7 +350,7 @@ static enum status commit_and_settle(struct lane *lane, const struct iceberg_tab
     TRY(commit_record(lane, table, own, with_new_id, &after, err)); /* 4, 5 */
     struct positions committed = lane->record.to;
     enum status status =
-        lane_settle(lane, &committed, lane->record.snapshot_id, after->last_sequence_number, err);
+        settle(lane, after, &committed, lane->record.snapshot_id, after->last_sequence_number, err);
     if (status == STATUS_OK && lane->record.attempt_count > 1)
         status = lane_delete_attempts(lane, after, &lane->record, true, err);
     if (status == STATUS_OK)
@@ -418,9 +426,21 @@ static enum status adopt(struct lane *lane, const struct iceberg_table *table,
                          const struct own_state *own, struct error *err)
 {
     TRY(iceberg_table_make_durable(lane->publisher->catalog, lane->publisher->store, table, err));
-    TRY(lane_settle(lane, &own->positions, own->snapshot_id, own->sequence, err));
+    TRY(settle(lane, table, &own->positions, own->snapshot_id, own->sequence, err));
     TRY(lane_delete_attempts(lane, table, &lane->record, true, err));
     return record_remove(lane, err);
+}
+
+/* The table is ahead of what we remember, by commits of ours (an older state was put back): while
+ * the log still shows that they are ours, their position is taken down. */
+static enum status catch_up(struct lane *lane, const struct iceberg_table *table,
+                            const struct own_state *own, const struct positions *position,
+                            struct error *err)
+{
+    if (!lane->checkpoint.exists || positions_equal(&lane->checkpoint.committed, position))
+        return STATUS_OK;
+    TRY(iceberg_table_make_durable(lane->publisher->catalog, lane->publisher->store, table, err));
+    return save_position(lane, table, position, own->snapshot_id, own->sequence, err);
 }
 
 static enum status discard(struct lane *lane, const struct iceberg_table *table, struct error *err)
@@ -456,6 +476,7 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     case DECIDE_GO_ON:
         if (lane->record.exists) /* an intent */
             TRY(drop_intent(lane, table, own, err));
+        TRY(catch_up(lane, table, own, from, err));
         lane->is_recovered = true;
         if (must_publish)
             TRY(publish_range(lane, table, own, from, &is_empty, err));

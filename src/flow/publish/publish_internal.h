@@ -339,9 +339,6 @@ void lane_ack_positions(struct lane *lane, struct positions *out_committed, bool
 enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
                           const struct own_state *own, struct positions *out_from,
                           char out_reason[400]);
-/* Steps 7 and 8 (E8). */
-enum status lane_settle(struct lane *lane, const struct positions *committed, int64_t snapshot_id,
-                        int64_t sequence, struct error *err) MUST_CHECK;
 void lane_wake_waiters(struct lane *lane);
 /* Removes data files named by `prefix`, and metadata of losing attempts of the record. */
 enum status lane_delete_files(struct lane *lane, const struct iceberg_table *table,
