@@ -65,6 +65,25 @@ static inline struct span span_of_text(const char *text)
     return (struct span){.data = (const uint8_t *)text, .length = strlen(text)};
 }
 
+/* memcmp for what is mostly short and mostly equal. */
+static inline bool equal_short(const uint8_t *a, const uint8_t *b, size_t bytes)
+{
+    if (bytes > 32)
+        return memcmp(a, b, bytes) == 0;
+    if (bytes >= 16)
+        return ((get_le64(a) ^ get_le64(b)) | (get_le64(a + 8) ^ get_le64(b + 8)) |
+                (get_le64(a + bytes - 16) ^ get_le64(b + bytes - 16)) |
+                (get_le64(a + bytes - 8) ^ get_le64(b + bytes - 8))) == 0;
+    if (bytes >= 8)
+        return ((get_le64(a) ^ get_le64(b)) |
+                (get_le64(a + bytes - 8) ^ get_le64(b + bytes - 8))) == 0;
+    if (bytes >= 4)
+        return ((get_le32(a) ^ get_le32(b)) |
+                (get_le32(a + bytes - 4) ^ get_le32(b + bytes - 4))) == 0;
+    return bytes == 0 ||
+           (a[0] == b[0] && a[bytes / 2] == b[bytes / 2] && a[bytes - 1] == b[bytes - 1]);
+}
+
 static inline bool span_equal(struct span a, struct span b)
 {
     return a.length == b.length && (a.length == 0 || memcmp(a.data, b.data, a.length) == 0);

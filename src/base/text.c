@@ -194,21 +194,24 @@ bool parse_duration_ms(const char *text, size_t length, uint64_t *out_ms)
 
 size_t i64_to_text(char out[I64_TEXT_MAX], int64_t value)
 {
-    char reversed[I64_TEXT_MAX];
-    size_t at = sizeof reversed, length = 0;
+    static const char pairs[201] =
+        "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+        "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+        "8081828384858687888990919293949596979899";
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    for (; rest >= 100; rest /= 100) {
-        unsigned pair = (unsigned)(rest % 100);
-        reversed[--at] = (char)('0' + pair % 10);
-        reversed[--at] = (char)('0' + pair / 10);
-    }
-    reversed[--at] = (char)('0' + rest % 10);
-    if (rest >= 10)
-        reversed[--at] = (char)('0' + rest / 10);
+    size_t digits = 1, at;
+    for (uint64_t bound = 10; digits < 19 && rest >= bound; bound *= 10)
+        digits++;
+    digits += rest >= UINT64_C(10000000000000000000);
     if (value < 0)
-        out[length++] = '-';
-    memcpy(out + length, reversed + at, sizeof reversed - at);
-    return length + sizeof reversed - at;
+        *out++ = '-';
+    for (at = digits; rest >= 100; rest /= 100)
+        memcpy(out + (at -= 2), pairs + rest % 100 * 2, 2);
+    if (rest >= 10)
+        memcpy(out, pairs + rest * 2, 2);
+    else
+        out[0] = (char)('0' + rest);
+    return digits + (value < 0);
 }
 
 size_t base64_encode(char *out, const void *data, size_t bytes)

@@ -339,7 +339,7 @@ void otlp_put_any(struct otlp_decoder *decoder, struct arrow_builder *builder, s
 
 /* ---- attributes ---- */
 
-enum { FEW_PAIRS = 16 };
+enum { FEW_PAIRS = 64 };
 
 /* For many pairs, and for any with a key that stands twice: slots[] maps a key to its last place.
  */
@@ -391,7 +391,7 @@ static bool put_expected_key(struct arrow_builder *map, struct span key, size_t 
     int32_t index = indices[(size_t)slots[map->length - 1] + place];
     int32_t start = values[index];
     if ((size_t)(values[index + 1] - start) != key.length ||
-        memcmp(dictionary->values.data + start, key.data, key.length) != 0)
+        !equal_short(dictionary->values.data + start, key.data, key.length))
         return false;
     arrow_append_index(keys, index);
     return true;
@@ -450,13 +450,11 @@ static bool has_twin(const struct arrow_builder *map, size_t start)
 {
     const struct arrow_builder *keys = &map->children[0];
     const int32_t *indices = (const int32_t *)(const void *)keys->values.data;
-    for (size_t i = start + 1; i < (size_t)keys->length; i++) {
-        for (size_t j = start; j < i; j++) {
-            if (indices[i] == indices[j])
-                return true;
-        }
-    }
-    return false;
+    bool is_found = false; /* without a way out: the compiler makes vectors of it */
+    for (size_t i = start + 1; i < (size_t)keys->length && !is_found; i++)
+        for (size_t j = start; j < i; j++)
+            is_found |= indices[i] == indices[j];
+    return is_found;
 }
 
 static void put_many_pairs(struct otlp_decoder *decoder, struct arrow_builder *map,
