@@ -68,6 +68,7 @@ static void options_choose(struct model *model)
     log->segment_bytes = (24 + 8 * pick(model, 8)) << 10;
     log->budget_bytes = log->segment_bytes * (16 + pick(model, 30));
     log->unit_bytes_max = (32 + 16 * pick(model, 6)) << 10;
+    log->copy_ahead_bytes = pick(model, 3) ? pick(model, 4000) : 32 << 10;
     log->seal_after_ms = 20 + pick(model, 400);
     log->keep_committed_ms = pick(model, 3) ? 0 : 200;
     log->keep_committed_percent = (uint32_t)pick(model, 30);

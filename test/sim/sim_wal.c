@@ -87,6 +87,8 @@ static void run_main(void *context)
         for (uint32_t i = 0; i < model->workers; i++)
             env_thread_join(threads[i]);
         budget_check(model, dir);
+        totals.copied_ahead += wal_usage(model->wal).units_copied_ahead;
+        totals.taken_back += wal_usage(model->wal).copies_taken_back;
     }
     wal_close(model->wal);
     model->wal = NULL;
@@ -178,6 +180,7 @@ static void options_choose(struct model *model)
     options->segment_bytes = (16 + 4 * pick(model, 13)) << 10;
     options->budget_bytes = options->segment_bytes * (10 + pick(model, 40));
     options->unit_bytes_max = (16 + 16 * pick(model, 8)) << 10;
+    options->copy_ahead_bytes = pick(model, 3) ? pick(model, 4000) : 32 << 10;
     options->seal_after_ms = 20 + pick(model, 400);
     options->keep_committed_ms = pick(model, 3) ? 0 : 200;
     options->keep_committed_percent = (uint32_t)pick(model, 50);
@@ -277,6 +280,8 @@ static const struct {
     {"flipped bits", &totals.sim.bits_flipped},
     {"tails cut", &totals.cut},
     {"segments dropped unused", &totals.dropped},
+    {"units copied ahead", &totals.copied_ahead},
+    {"copies ahead taken back", &totals.taken_back},
     {"damage named", &totals.damaged},
     {"entries voided", &totals.voided},
     {"submissions refused", &totals.refused},

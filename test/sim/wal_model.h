@@ -69,8 +69,9 @@ struct worker {
 
 /* What all seeds together have seen; each must have happened. */
 struct totals {
-    uint64_t seeds, runs, appended, cut, voided, refused, damaged, dropped, repeats, scanned, acks,
-        reclaimed, forks, verified, open_refused, written_lost, producers_checked;
+    uint64_t seeds, runs, appended, cut, voided, refused, damaged, dropped, copied_ahead,
+        taken_back, repeats, scanned, acks, reclaimed, forks, verified, open_refused, written_lost,
+        producers_checked;
     struct sim_counts sim;
 };
 extern struct totals totals;

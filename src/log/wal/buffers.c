@@ -27,12 +27,13 @@ struct unit_buffer *unit_buffer_take(struct wal *wal, size_t bytes)
         if (!buffer)
             return NULL;
         buffer->capacity = (size_t)align_up(bytes + bytes / 4, 64 << 10);
-        buffer->data = mem_alloc_aligned(WAL_BLOCK, buffer->capacity);
-        if (!buffer->data) {
+        buffer->base = mem_alloc_aligned(WAL_BLOCK, buffer->capacity);
+        if (!buffer->base) {
             mem_free(buffer);
             return NULL;
         }
     }
+    buffer->data = buffer->base;
     buffer->length = bytes;
     buffer->references = 1;
     buffer->next = NULL;
@@ -41,7 +42,7 @@ struct unit_buffer *unit_buffer_take(struct wal *wal, size_t bytes)
 
 static void buffer_destroy(struct unit_buffer *buffer)
 {
-    mem_free(buffer->data);
+    mem_free(buffer->base);
     mem_free(buffer);
 }
 

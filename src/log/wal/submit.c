@@ -111,7 +111,9 @@ void wal_submit(struct wal *wal, struct wal_submission *submission)
         status = submission_admit(wal, submission, &err);
     if (status == STATUS_OK) {
         enqueue(wal, submission);
-        if (!wal->is_leading)
+        if (wal->is_leading)
+            draft_copy_ahead(wal);
+        else
             env_signal(wal->work);
     } else {
         wal->counters.submissions_refused++;
@@ -197,6 +199,7 @@ static enum status append_wait(struct wal *wal, struct wal_submission *submissio
     }
     submission->engine_private[WORD_WAITER] = (uint64_t)(uintptr_t)waiter;
     enqueue(wal, submission);
+    draft_copy_ahead(wal);
     for (bool is_done = false; !is_done;) {
         if (!wal->is_leading && wal->control_waiting == 0 && wal->queue_head) {
             wal->is_leading = true;

@@ -19,6 +19,7 @@ struct wal_options wal_options_default(const char *dir)
         .segment_bytes = 64 << 20,
         .seal_after_ms = 60000,
         .unit_bytes_max = 160 << 20,
+        .copy_ahead_bytes = 32 << 10,
         .budget_bytes = 0,
         .producers_refused_at_percent = 80,
         .volume_free_percent_min = 5,
@@ -79,6 +80,7 @@ void wal_lead_acquire(struct wal *wal)
         env_wait(wal->freed, wal->lock, UINT64_MAX);
     wal->control_waiting--;
     wal->is_leading = true;
+    draft_forget_ahead(wal);
 }
 
 void wal_lead_release(struct wal *wal)
@@ -312,11 +314,12 @@ static enum status wal_create(struct env *env, const struct wal_options *options
     wal->keep = env_cond_create(env);
     wal->freed = env_cond_create(env);
     wal->moved = env_cond_create(env);
-    wal->scratch = scratch_create();
+    wal->draft = draft_create();
+    wal->ahead = draft_create();
     bool has_producers = producers_init(&wal->producers, options->producers_max);
     *out_wal = wal;
-    if (!wal->lock || !wal->work || !wal->keep || !wal->freed || !wal->moved || !wal->scratch ||
-        !has_producers)
+    if (!wal->lock || !wal->work || !wal->keep || !wal->freed || !wal->moved || !wal->draft ||
+        !wal->ahead || !has_producers)
         return error_set(err, STATUS_NO_MEMORY, "log: out of memory");
     return STATUS_OK;
 }
@@ -350,7 +353,8 @@ static void wal_destroy(struct wal *wal)
     tables_destroy(wal);
     producers_deinit(&wal->producers);
     unit_buffers_deinit(wal);
-    scratch_destroy(wal->scratch);
+    draft_destroy(wal->draft);
+    draft_destroy(wal->ahead);
     while (wal->free_waiters) {
         struct waiter *next = wal->free_waiters->next;
         waiter_destroy(wal->free_waiters);

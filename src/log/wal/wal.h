@@ -48,12 +48,14 @@ struct wal_contribution {
 /* ---- opening ---- */
 
 struct wal_options {
-    const char *dir;         /* made if missing; holds active/ sealed/ committed/ spare/ state/ */
-    uint32_t group_count;    /* at creation; later openings must agree or say 0 */
-    uint64_t segment_bytes;  /* default 64 MiB */
-    uint64_t seal_after_ms;  /* default 60,000 */
-    uint64_t unit_bytes_max; /* of one write unit; default 160 MiB */
-    uint64_t budget_bytes;   /* 0: min(50 GiB, half the volume) */
+    const char *dir;           /* made if missing; holds active/ sealed/ committed/ spare/ state/ */
+    uint32_t group_count;      /* at creation; later openings must agree or say 0 */
+    uint64_t segment_bytes;    /* default 64 MiB */
+    uint64_t seal_after_ms;    /* default 60,000 */
+    uint64_t unit_bytes_max;   /* of one write unit; default 160 MiB */
+    uint64_t copy_ahead_bytes; /* submissions from here on are copied while a unit is being written;
+                                  default 32 KiB */
+    uint64_t budget_bytes;     /* 0: min(50 GiB, half the volume) */
     uint32_t producers_refused_at_percent; /* default 80 (L37) */
     uint32_t volume_free_percent_min;      /* default 5 */
     uint64_t keep_committed_ms;            /* default 24 h */
@@ -262,6 +264,7 @@ struct wal_usage {
     uint64_t segments_active, segments_sealed, segments_committed, segments_spare;
     uint64_t units_written, syncs, bytes_written, entries_written, payload_bytes_written;
     uint64_t submissions_refused;
+    uint64_t units_copied_ahead, copies_taken_back; /* beside the unit in front of them */
     uint64_t producers;
     bool is_refusing;
 };

@@ -148,7 +148,7 @@ struct identity_row {
 
 /* A written unit that readers may still look into. */
 struct unit_buffer {
-    uint8_t *data;
+    uint8_t *base, *data; /* the memory; the unit in it */
     size_t capacity, length;
     uint32_t references; /* guarded by lock */
     uint64_t segment_id, offset;
@@ -211,6 +211,10 @@ struct writer {
     struct env_file *direct; /* the same, ENV_DIRECT and ENV_DSYNC; NULL where there is no such */
     bool has_no_direct;      /* one was refused: no further is tried */
     uint64_t offset, unit_next, floor;
+    /* A unit is being written and synced; what comes behind it begins here. Guarded by lock. */
+    bool is_writing;
+    uint64_t writing_end;
+    size_t writing_footer_bytes;
     uint64_t filled;  /* the file's blocks were written once up to here */
     bool needs_floor; /* the last unit had records and no floor covers it (L9) */
     bool must_cut;    /* a write failed for space: seal at `offset` before anything else */
@@ -237,7 +241,7 @@ struct wal_rate {
     int64_t since_ns;      /* the window's start */
 };
 
-struct scratch;
+struct draft;
 
 struct wal {
     struct env *env;
@@ -302,7 +306,9 @@ struct wal {
     struct wal_usage counters;
 
     struct writer writer;
-    struct scratch *scratch;
+    struct draft *draft; /* being written */
+    struct draft *ahead; /* behind it: of the first submissions in the queue */
+    bool is_copying;     /* into the draft ahead: its and the groups' tails are that thread's */
 
     /* the state's */
     struct env_file *state_file;
@@ -401,10 +407,18 @@ struct unit_buffer *unit_buffer_find(struct wal *wal, uint64_t segment_id, uint6
                                      uint64_t bytes);
 void unit_buffers_deinit(struct wal *wal);
 
+/* ---- draft.c ---- */
+
+struct draft *draft_create(void); /* NULL: out of memory */
+void draft_destroy(struct draft *draft);
+/* While a unit is being written: copies large submissions into the next one. Lock held, and given
+ * up while bytes are copied. */
+void draft_copy_ahead(struct wal *wal);
+/* Takes that back; the submissions are still in the queue. The lead and the lock held. */
+void draft_forget_ahead(struct wal *wal);
+
 /* ---- writer.c: the lead held, lock not held ---- */
 
-struct scratch *scratch_create(void);
-void scratch_destroy(struct scratch *scratch);
 /* Writes what is queued, up to one unit. What was synced is completed by writer_completions_run.
  * Called and returning with `lock` held. */
 void writer_run(struct wal *wal);

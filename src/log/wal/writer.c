@@ -16,43 +16,7 @@
  */
 #include <limits.h>
 
-#include "log/wal/wal_internal.h"
-
-/* One record of the unit being written. */
-struct written {
-    struct record record;
-    uint64_t offset;        /* in the unit */
-    uint64_t previous_term; /* of the group, to go back to */
-    struct control *control;
-};
-
-struct scratch {
-    struct written *written;
-    size_t written_count, written_capacity;
-    uint64_t *schemas; /* first used in this unit, in order */
-    size_t schema_count, schema_capacity;
-};
-
-struct scratch *scratch_create(void)
-{
-    return mem_alloc_zero(1, sizeof(struct scratch));
-}
-
-void scratch_destroy(struct scratch *scratch)
-{
-    if (!scratch)
-        return;
-    mem_free(scratch->written);
-    mem_free(scratch->schemas);
-    mem_free(scratch);
-}
-
-/* The submissions that share a unit. */
-struct batch {
-    struct wal_submission *head, *tail;
-    uint64_t records, bytes; /* records without their list */
-    size_t footer_bytes;
-};
+#include "log/wal/writer_internal.h"
 
 void writer_complete(struct wal *wal, struct wal_submission *submission, enum status status,
                      const struct error *err)
@@ -81,54 +45,11 @@ void writer_complete(struct wal *wal, struct wal_submission *submission, enum st
 
 /* ---- room ---- */
 
-static uint64_t unit_bytes_for(const struct batch *batch)
-{
-    return align_up(unit_head_bytes(batch->records) + batch->bytes, WAL_BLOCK);
-}
-
 static bool fits(const struct writer *writer, const struct batch *batch)
 {
     return writer->segment && writer->offset + unit_bytes_for(batch) + writer->footer_bytes +
                                       batch->footer_bytes + FOOTER_BYTES_LEAST <=
                                   writer->segment->file_bytes;
-}
-
-static bool has_schema(const struct wal *wal, uint64_t fingerprint)
-{
-    const struct segment *segment = wal->writer.segment;
-    for (size_t i = segment ? segment->schema_count : 0; i > 0; i--)
-        if (segment->schemas[i - 1] == fingerprint)
-            return true;
-    const struct scratch *scratch = wal->scratch;
-    for (size_t i = scratch->schema_count; i > 0; i--)
-        if (scratch->schemas[i - 1] == fingerprint)
-            return true;
-    return false;
-}
-
-/* Adds the submission's cost to `batch`; its new schemas to the scratch. Lock held (for schemas).
- */
-static bool cost_add(struct wal *wal, const struct wal_submission *submission, struct batch *batch)
-{
-    struct scratch *scratch = wal->scratch;
-    batch->bytes += submission->engine_private[WORD_BYTES];
-    batch->records += submission->entry_count;
-    batch->footer_bytes += submission->entry_count * footer_entry_bytes(true);
-    for (uint32_t i = 0; i < submission->entry_count; i++) {
-        uint64_t fingerprint = submission->entries[i].schema_fingerprint;
-        if (fingerprint == 0 || has_schema(wal, fingerprint))
-            continue;
-        const struct schema *schema = schema_find(wal, fingerprint);
-        CHECK(schema); /* submit looked */
-        if (!grow((void **)&scratch->schemas, &scratch->schema_capacity, scratch->schema_count,
-                  sizeof *scratch->schemas))
-            return false;
-        scratch->schemas[scratch->schema_count++] = fingerprint;
-        batch->records++;
-        batch->bytes += record_bytes(RECORD_HEADER_FIXED, schema->length);
-        batch->footer_bytes += 16 + schema->length;
-    }
-    return true;
 }
 
 void writer_room_publish(struct wal *wal)
@@ -163,184 +84,6 @@ static enum status room_make(struct wal *wal, const struct batch *batch, bool is
     writer_room_publish(wal);
     env_unlock(wal->lock);
     return status;
-}
-
-/* ---- encoding ---- */
-
-static bool written_add(struct scratch *scratch, const struct written *written)
-{
-    if (!grow((void **)&scratch->written, &scratch->written_capacity, scratch->written_count,
-              sizeof *scratch->written))
-        return false;
-    scratch->written[scratch->written_count++] = *written;
-    return true;
-}
-
-struct encoder {
-    uint8_t *unit;
-    uint64_t at; /* end of what is there */
-    uint32_t index, seed;
-};
-
-static void put_record(struct encoder *encoder, struct record *record,
-                       const struct wal_contribution *contributions, struct span payload)
-{
-    struct unit_row row = {.offset = encoder->at,
-                           .payload_bytes = (uint32_t)payload.length,
-                           .payload_crc = record->payload_crc,
-                           .type = record->type};
-    uint8_t *to = encoder->unit + encoder->at;
-    row.header_crc = record_encode(to, record, contributions, encoder->seed);
-    row.header_bytes = record->header_bytes;
-    size_t padded = (size_t)align_up(record->header_bytes, WAL_ALIGN);
-    memset(to + record->header_bytes, 0, padded - record->header_bytes);
-    to += padded;
-    if (payload.length)
-        memcpy(to, payload.data, payload.length);
-    size_t payload_padded = (size_t)align_up(payload.length, WAL_ALIGN);
-    memset(to + payload.length, 0, payload_padded - payload.length);
-    unit_row_encode(encoder->unit, encoder->index++, &row);
-    encoder->at += padded + payload_padded;
-}
-
-static void put_schema(struct wal *wal, struct encoder *encoder, uint64_t fingerprint)
-{
-    env_lock(wal->lock);
-    const struct schema *schema = schema_find(wal, fingerprint);
-    struct span message = span_of(schema->message, schema->length); /* never freed while open */
-    env_unlock(wal->lock);
-    struct record record = {
-        .type = RECORD_SCHEMA,
-        .log_id = wal->writer.segment->identity.log_id,
-        .schema_fingerprint = fingerprint,
-        .payload_bytes = message.length,
-        .payload_crc = crc32c(0, message.data, message.length),
-    };
-    put_record(encoder, &record, NULL, message);
-}
-
-static void fill_record(struct wal *wal, const struct wal_entry *entry, struct record *record)
-{
-    const struct group *group = &wal->groups[entry->group];
-    *record = (struct record){
-        .type = (uint8_t)entry->type,
-        .payload_crc = entry->payload_crc,
-        .log_id = wal->writer.segment->identity.log_id,
-        .group = entry->group,
-        .table_id = entry->table_id,
-        .seq = group->seq + 1,
-        .term = wal->term,
-        .chain_before = group->chain,
-        .schema_fingerprint = entry->schema_fingerprint,
-        .rows = entry->rows,
-        .contribution_count = entry->contribution_count,
-        .time_min_us = entry->time_min_us,
-        .time_max_us = entry->time_max_us,
-        .payload_bytes = entry->payload.length,
-        .range_last = group->seq + 1,
-    };
-}
-
-static bool put_entry(struct wal *wal, struct encoder *encoder, struct wal_entry *entry,
-                      struct control *control)
-{
-    struct group *group = &wal->groups[entry->group];
-    struct written written = {
-        .offset = encoder->at, .previous_term = group->term, .control = control};
-    struct record *record = &written.record;
-    fill_record(wal, entry, record);
-    if (entry->type == WAL_NOOP)
-        env_random(wal->env, &record->nonce, sizeof record->nonce); /* L5 */
-    if (entry->type == WAL_VOID) {
-        record->flags = RECORD_REPAIR;
-        record->seq = control->range.first;
-        record->range_last = control->range.last;
-        record->chain = control->range.chain;
-        record->chain_before = 0;
-    }
-    put_record(encoder, record, entry->contributions, entry->payload);
-    if (!written_add(wal->scratch, &written))
-        return false;
-    entry->seq = record->seq;
-    entry->chain = record->chain;
-    if (!(record->flags & RECORD_REPAIR)) {
-        group->seq = record->seq;
-        group->chain = record->chain;
-        group->term = record->term;
-    }
-    return true;
-}
-
-/* The tails go back to before this unit: nothing of it was seen by anybody. */
-static void tails_restore(struct wal *wal)
-{
-    struct scratch *scratch = wal->scratch;
-    for (size_t i = scratch->written_count; i > 0; i--) {
-        const struct written *written = &scratch->written[i - 1];
-        const struct record *record = &written->record;
-        if (record->flags & RECORD_REPAIR)
-            continue;
-        struct group *group = &wal->groups[record->group];
-        group->seq = record->seq - 1;
-        group->chain = record->chain_before;
-        group->term = written->previous_term;
-    }
-    env_lock(wal->lock);
-    index_unprepare(wal->writer.segment);
-    env_unlock(wal->lock);
-    scratch->written_count = scratch->schema_count = 0;
-}
-
-static struct unit_buffer *unit_encode(struct wal *wal, const struct batch *batch)
-{
-    struct writer *writer = &wal->writer;
-    struct scratch *scratch = wal->scratch;
-    uint64_t unit_bytes = unit_bytes_for(batch);
-    struct unit_buffer *buffer = unit_buffer_take(wal, (size_t)unit_bytes);
-    if (!buffer)
-        return NULL;
-    struct encoder encoder = {.unit = buffer->data,
-                              .at = unit_head_bytes(batch->records),
-                              .seed = segment_seed(&writer->segment->identity)};
-    memset(buffer->data, 0, (size_t)encoder.at);
-    size_t schemas_put = 0;
-    bool is_ok = true;
-    for (struct wal_submission *s = batch->head; s && is_ok; s = s->next) {
-        s->term = wal->term;
-        for (uint32_t i = 0; i < s->entry_count && is_ok; i++) {
-            struct wal_entry *entry = &s->entries[i];
-            if (schemas_put < scratch->schema_count &&
-                scratch->schemas[schemas_put] == entry->schema_fingerprint)
-                put_schema(wal, &encoder, scratch->schemas[schemas_put++]);
-            is_ok = put_entry(wal, &encoder, entry, submission_control(s));
-        }
-    }
-    env_lock(wal->lock);
-    for (size_t i = 0; i < scratch->written_count && is_ok; i++)
-        is_ok = index_prepare(wal, writer->segment, &scratch->written[i].record);
-    size_t schemas_wanted = writer->segment->schema_count + scratch->schema_count;
-    while (is_ok && writer->segment->schema_capacity < schemas_wanted)
-        is_ok = grow((void **)&writer->segment->schemas, &writer->segment->schema_capacity,
-                     writer->segment->schema_capacity, sizeof *writer->segment->schemas);
-    if (!is_ok)
-        unit_buffer_release(wal, buffer);
-    env_unlock(wal->lock);
-    if (!is_ok)
-        return NULL;
-    CHECK(encoder.index == batch->records && encoder.at <= unit_bytes);
-    memset(buffer->data + encoder.at, 0, (size_t)(unit_bytes - encoder.at));
-    unit_header_encode(buffer->data,
-                       &(struct unit_header){.number = writer->unit_next,
-                                             .floor = writer->floor,
-                                             .unit_bytes = unit_bytes,
-                                             .record_count = (uint32_t)batch->records,
-                                             .kind = UNIT_DATA,
-                                             .wall_ns = env_wall_ns(wal->env),
-                                             .salt = writer->segment->identity.salt},
-                       encoder.seed);
-    buffer->segment_id = writer->segment->identity.id;
-    buffer->offset = writer->offset;
-    return buffer;
 }
 
 /* ---- completion ---- */
@@ -443,31 +186,36 @@ static void apply_record(struct wal *wal, const struct written *written, const u
     UNUSED(is_applied); /* who writes a number claimed it first, and the claim holds the place */
 }
 
-static void apply_unit(struct wal *wal, struct unit_buffer *buffer)
+static void apply_unit(struct wal *wal, struct draft *draft)
 {
     static _Thread_local struct wal_contribution contributions[WAL_CONTRIBUTIONS_MAX];
     struct writer *writer = &wal->writer;
-    struct scratch *scratch = wal->scratch;
+    struct unit_buffer *buffer = draft->buffer;
     int64_t wall_ns = env_wall_ns(wal->env);
     env_lock(wal->lock);
-    for (size_t i = 0; i < scratch->schema_count; i++)
-        writer->segment->schemas[writer->segment->schema_count++] = scratch->schemas[i];
-    for (size_t i = 0; i < scratch->written_count; i++) {
-        apply_record(wal, &scratch->written[i], buffer->data, contributions, wall_ns);
-        wal->counters.payload_bytes_written += scratch->written[i].record.payload_bytes;
+    for (size_t i = 0; i < draft->schema_count; i++)
+        writer->segment->schemas[writer->segment->schema_count++] = draft->schemas[i];
+    for (size_t i = 0; i < draft->written_count; i++) {
+        const struct written *written = &draft->written[i];
+        if (written->record.type == RECORD_SCHEMA)
+            continue;
+        apply_record(wal, written, buffer->data, contributions, wall_ns);
+        wal->counters.payload_bytes_written += written->record.payload_bytes;
+        wal->counters.entries_written++;
     }
-    wal->counters.entries_written += scratch->written_count;
     wal->counters.bytes_written += buffer->length;
     wal->counters.units_written++;
     wal->counters.syncs++;
     wal_rate_add(&wal->write_rate, buffer->length, writer->synced_ns);
     writer->offset += buffer->length;
+    writer->footer_bytes += draft->batch.footer_bytes;
+    writer->is_writing = false;
     unit_buffer_publish(wal, buffer);
     writer_room_publish(wal);
     wal->ticket++;
     env_broadcast(wal->moved);
     env_unlock(wal->lock);
-    scratch->written_count = scratch->schema_count = 0;
+    draft_clear(draft);
 }
 
 /* ---- one unit ---- */
@@ -506,30 +254,59 @@ static bool is_one_step(const struct writer *writer, const struct batch *batch, 
     return true;
 }
 
-static enum status unit_write(struct wal *wal, struct batch *batch, struct error *err)
+/* From here on others may copy ahead. */
+static void writing_begin(struct wal *wal, const struct draft *draft)
 {
     struct writer *writer = &wal->writer;
-    struct unit_buffer *buffer = unit_encode(wal, batch);
-    if (!buffer) {
-        tails_restore(wal);
+    env_lock(wal->lock);
+    writer->is_writing = true;
+    writer->writing_end = writer->offset + draft->buffer->length;
+    writer->writing_footer_bytes = writer->footer_bytes + draft->batch.footer_bytes;
+    env_unlock(wal->lock);
+}
+
+/* The unit is not there, and what was copied ahead has numbers behind it. */
+static void writing_undo(struct wal *wal, struct draft *draft)
+{
+    env_lock(wal->lock);
+    wal->writer.is_writing = false;
+    draft_forget_ahead(wal);
+    env_unlock(wal->lock);
+    draft_undo(wal, draft);
+}
+
+static enum status bytes_write(struct wal *wal, struct draft *draft, bool *inout_is_synced,
+                               struct error *err)
+{
+    struct writer *writer = &wal->writer;
+    const struct unit_buffer *buffer = draft->buffer;
+    enum status status = env_write(*inout_is_synced ? writer->direct : writer->file, writer->offset,
+                                   buffer->data, buffer->length, err);
+    if (status != STATUS_UNSUPPORTED || !*inout_is_synced)
+        return status;
+    /* The file system took the flag and does not take the blocks: nothing was written. */
+    env_close(writer->direct);
+    writer->direct = NULL;
+    writer->has_no_direct = true;
+    *inout_is_synced = false;
+    return env_write(writer->file, writer->offset, buffer->data, buffer->length, err);
+}
+
+/* Writes and syncs wal->draft, which is encoded (`is_ahead`) or only filled. */
+static enum status unit_write(struct wal *wal, struct batch *batch, bool is_ahead,
+                              struct error *err)
+{
+    struct writer *writer = &wal->writer;
+    struct draft *draft = wal->draft;
+    if ((!is_ahead && !draft_encode(wal, draft)) || !draft_finish(wal, draft)) {
+        draft_undo(wal, draft);
         return error_set(err, STATUS_NO_MEMORY, "log: no memory for a write unit");
     }
-    bool is_synced = is_one_step(writer, batch, buffer->length);
-    enum status status = env_write(is_synced ? writer->direct : writer->file, writer->offset,
-                                   buffer->data, buffer->length, err);
-    if (status == STATUS_UNSUPPORTED && is_synced) {
-        /* The file system took the flag and does not take the blocks: nothing was written. */
-        env_close(writer->direct);
-        writer->direct = NULL;
-        writer->has_no_direct = true;
-        is_synced = false;
-        status = env_write(writer->file, writer->offset, buffer->data, buffer->length, err);
-    }
+    bool is_synced = is_one_step(writer, batch, draft->buffer->length);
+    writing_begin(wal, draft);
+    enum status status = bytes_write(wal, draft, &is_synced, err);
     if (status != STATUS_OK) {
-        tails_restore(wal);
-        env_lock(wal->lock);
-        unit_buffer_release(wal, buffer);
-        env_unlock(wal->lock);
+        writing_undo(wal, draft);
         /* Part of the unit may be there: the segment ends in front of it, durably, before anything
          * else is written; the numbers given back are then free again. */
         writer->must_cut = true;
@@ -538,14 +315,13 @@ static enum status unit_write(struct wal *wal, struct batch *batch, struct error
     uint64_t number = writer->unit_next++;
     if (!is_synced) {
         complete_written(wal, batch);
-        fill_ahead(wal, buffer->length);
+        fill_ahead(wal, draft->buffer->length);
         if (env_sync(writer->file, err) != STATUS_OK)
             return err->status = STATUS_IO;
     }
     writer->floor = number;
     writer->synced_ns = env_mono_ns(wal->env);
-    writer->footer_bytes += batch->footer_bytes;
-    apply_unit(wal, buffer);
+    apply_unit(wal, draft);
     writer->needs_floor = true;
     return STATUS_OK;
 }
@@ -556,12 +332,12 @@ static bool batch_fill(struct wal *wal, struct batch *batch)
     while (wal->queue_head) {
         struct wal_submission *next = wal->queue_head;
         struct batch wider = *batch;
-        size_t schemas = wal->scratch->schema_count;
-        bool is_costed = cost_add(wal, next, &wider);
+        size_t schemas = wal->draft->schema_count;
+        bool is_costed = draft_cost(wal, wal->draft, next, &wider);
         bool is_too_much = batch->head && (!fits(&wal->writer, &wider) ||
                                            unit_bytes_for(&wider) > wal->options.unit_bytes_max);
         if (!is_costed || is_too_much) {
-            wal->scratch->schema_count = schemas;
+            wal->draft->schema_count = schemas;
             return batch->head != NULL;
         }
         wal->queue_head = next->next;
@@ -623,26 +399,34 @@ void writer_run(struct wal *wal)
     enum { SLACK_NS = 2 * 1000 * 1000 }; /* sleeps are whole milliseconds, rounded up */
     struct error err;
     struct batch batch = {0}, first = {0};
+    enum status status;
     CHECK(wal->is_leading);
     if (!wal->queue_head || wal->is_dead)
         return;
-    bool is_control = submission_control(wal->queue_head) != NULL;
-    enum status status = cost_add(wal, wal->queue_head, &first) ? STATUS_OK : STATUS_NO_MEMORY;
-    if (status != STATUS_OK)
-        error_set(&err, status, "log: no memory for a write unit");
-    env_unlock(wal->lock);
-    if (status == STATUS_OK)
-        status = room_make(wal, &first, is_control, &err);
-    env_lock(wal->lock);
-    wal->scratch->schema_count = 0;
-    if (status != STATUS_OK) {
-        refuse_head(wal, status, &err);
-        return;
+    bool is_ahead = draft_take_ahead(wal);
+    if (is_ahead) {
+        batch = wal->draft->batch;
+    } else {
+        bool is_control = submission_control(wal->queue_head) != NULL;
+        status =
+            draft_cost(wal, wal->draft, wal->queue_head, &first) ? STATUS_OK : STATUS_NO_MEMORY;
+        if (status != STATUS_OK)
+            error_set(&err, status, "log: no memory for a write unit");
+        env_unlock(wal->lock);
+        if (status == STATUS_OK)
+            status = room_make(wal, &first, is_control, &err);
+        env_lock(wal->lock);
+        wal->draft->schema_count = 0;
+        if (status != STATUS_OK) {
+            refuse_head(wal, status, &err);
+            return;
+        }
+        if (!batch_fill(wal, &batch))
+            return;
+        wal->draft->batch = batch;
     }
-    if (!batch_fill(wal, &batch))
-        return;
     env_unlock(wal->lock);
-    status = unit_write(wal, &batch, &err);
+    status = unit_write(wal, &batch, is_ahead, &err);
     if (status == STATUS_IO) {
         error_prefix(&err, "log");
         batch_fail(wal, &batch, status, &err);
