@@ -26,7 +26,7 @@ check:
 	scripts/test check
 
 test-deep:
-	scripts/setup test
+	scripts/setup deep
 	scripts/test deep
 
 bench: all
