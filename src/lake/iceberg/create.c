@@ -161,6 +161,19 @@ static bool set_single(struct arena *arena, struct json_value *metadata, const c
     return json_append(list, item) && json_set(arena, metadata, key, list);
 }
 
+/* The unsorted order under its reserved id 0, always: Java's sorting rewrites name it whatever the
+ * table's own order is, and fail where it is missing. Then the table's own. */
+static bool set_orders(struct arena *arena, struct json_value *metadata,
+                       const struct iceberg_sort_order *own)
+{
+    int32_t id = own && own->field_count ? 1 : 0;
+    struct json_value *list = json_new_array(arena);
+    return json_append(list, new_order(NULL, 0, arena)) &&
+           (!id || json_append(list, new_order(own, id, arena))) &&
+           json_set(arena, metadata, "default-sort-order-id", json_new_i64(arena, id)) &&
+           json_set(arena, metadata, "sort-orders", list);
+}
+
 static enum status fill_document(const struct iceberg_table_options *options, const char *uuid,
                                  const char *location, int64_t now_ms,
                                  const struct iceberg_schema *schema, int32_t last_column_id,
@@ -170,7 +183,6 @@ static enum status fill_document(const struct iceberg_table_options *options, co
     struct iceberg_spec spec;
     int32_t last_partition_id = 0;
     struct json_value *schema_json = NULL, *spec_fields = NULL, *spec_json = json_new_object(arena);
-    int32_t order_id = options->sort_order && options->sort_order->field_count ? 1 : 0;
     TRY(number_spec(options->spec, arena, &spec, &last_partition_id, err));
     TRY(iceberg_schema_to_json(schema, arena, &schema_json, err));
     TRY(iceberg_spec_to_json(&spec, arena, &spec_fields, err));
@@ -188,9 +200,7 @@ static enum status fill_document(const struct iceberg_table_options *options, co
         json_set(arena, metadata, "default-spec-id", json_new_i64(arena, 0)) &&
         set_single(arena, metadata, "partition-specs", spec_json) &&
         json_set(arena, metadata, "last-partition-id", json_new_i64(arena, last_partition_id)) &&
-        json_set(arena, metadata, "default-sort-order-id", json_new_i64(arena, order_id)) &&
-        set_single(arena, metadata, "sort-orders",
-                   new_order(order_id ? options->sort_order : NULL, order_id, arena));
+        set_orders(arena, metadata, options->sort_order);
     if (!is_whole)
         return out_of_memory(err);
     TRY(set_properties(options, schema, arena, metadata, err));

@@ -273,6 +273,30 @@ static void test_create_refuses(void **state)
     }
 }
 
+static void test_create_names_the_unsorted_order(void **state)
+{
+    (void)state;
+    struct error err;
+    struct iceberg_field fields[] = {{.id = 1, .name = "n", .type = ICEBERG_LONG}};
+    struct iceberg_schema schema = {.fields = fields, .field_count = 1};
+    struct iceberg_sort_field by_n = {.source_id = 1, .transform = {ICEBERG_IDENTITY, 0}};
+    struct iceberg_sort_order order = {.fields = &by_n, .field_count = 1};
+    static const char *const names[] = {"unsorted", "sorted"};
+    for (int i = 0; i < 2; i++) {
+        struct iceberg_table *table;
+        struct catalog_ident one = {.ns = "ns", .name = names[i]};
+        struct iceberg_table_options options = {.schema = &schema, .sort_order = i ? &order : NULL};
+        assert_ok(iceberg_table_create(env_real(), catalog, store, one, &options, &table, &err));
+        assert_int_equal(table->default_sort_order_id, i);
+        assert_int_equal(table->sort_order_count, 1 + i);
+        for (int32_t id = 0; id <= i; id++) {
+            assert_int_equal(table->sort_orders[id].order_id, id);
+            assert_int_equal(table->sort_orders[id].field_count, id);
+        }
+        iceberg_table_destroy(table);
+    }
+}
+
 /* ---- damage ---- */
 
 static void overwrite(const char *uri, const void *data, size_t bytes)
@@ -408,6 +432,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_takeover, setup, teardown),
         cmocka_unit_test_setup_teardown(test_totals_without_parent, setup, teardown),
         cmocka_unit_test_setup_teardown(test_create_refuses, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_create_names_the_unsorted_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged_manifests, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged_metadata, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_failures, setup, teardown),
