@@ -236,7 +236,7 @@ def test_polars_reads(filled):
 
 def test_clickhouse_reads(filled):
     table = f"icebergLocal('{filled.root}/otel/t')"
-    ask = lambda what: sluice.clickhouse(f"SELECT {what}", filled.root).split()  # noqa: E731
+    ask = lambda what: sluice.clickhouse(f"SELECT {what}", filled.root).decode().split()  # noqa: E731
     assert ask(f"count(), sum(id), sum(length(mapKeys(attributes))) FROM {table}") == \
         ["4500", str(4500 * 4499 // 2), "9000"]
     assert ask(f"count() FROM {table} WHERE time >= toDateTime64('2026-11-29 00:00:00', 6, 'UTC')") == ["1500"]

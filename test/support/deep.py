@@ -138,8 +138,7 @@ class Collector:
 
 
 class Spark:
-    """Spark SQL in a process of its own; one for all tests. A catalog's name is its data directory's
-    catalog_name (publish.catalog_name), so that each directory has a name of its own."""
+    """Spark SQL in a process of its own; one for all tests, each of which opens a session."""
 
     def __init__(self, home):
         jars = ",".join(str(p) for p in sorted((HOME / "spark/jars").glob("*.jar")))
@@ -149,8 +148,10 @@ class Spark:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
             env={**os.environ, "TZ": "UTC", "SPARK_LOCAL_IP": "127.0.0.1"})
 
-    def open(self, name, directory):
-        self._ask({"catalog": name, "directory": str(directory)})
+    def open(self, **directories):
+        """A new session over data directories, each by its catalog's name (publish.catalog_name)."""
+        self._ask({"catalogs": {name: str(path) for name, path in directories.items()}})
+        return self
 
     def sql(self, text):
         """Rows as lists of plain values (see plain)."""

@@ -52,6 +52,9 @@ def rows(directory):
     """How often each item stands in the tables."""
     found = collections.Counter()
     for _, name in sluice.catalog(directory).list_tables("otel"):
+        if name not in otlp_rows.TABLES:
+            assert not len(sluice.read_pyiceberg(directory, name)), f"rows in {name}"
+            continue
         for row in sluice.read_pyiceberg(directory, name).to_pylist():
             message = otlp_rows.enclose(name, row)
             found[name, message.SerializeToString(deterministic=True)] += 1

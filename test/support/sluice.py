@@ -159,14 +159,39 @@ def read_polars(directory, table):
 
 def clickhouse(query, directory, form="TSV"):
     """In a process of its own, because ClickHouse opens files below its working directory alone."""
-    return subprocess.run([sys.executable, "-c", "import chdb, sys; sys.stdout.write(str(chdb.query("
-                           "sys.argv[1], sys.argv[2])))", query, form], cwd=directory, check=True,
-                          capture_output=True, text=True).stdout
+    return subprocess.run([sys.executable, "-c", "import chdb, sys; sys.stdout.buffer.write(chdb.query("
+                           "sys.argv[1], sys.argv[2]).bytes())", query, form], cwd=directory, check=True,
+                          capture_output=True).stdout
 
 
 def read_clickhouse(directory, table):
-    """Rows as dicts; only columns whose types ClickHouse hands over unchanged."""
-    query = ("SELECT _sluice_seq, _sluice_index, mapKeys(attributes) AS keys, mapValues(attributes) AS"
-             " values, service_name, toUnixTimestamp64Micro(time) AS time"
-             f" FROM icebergLocal('{directory}/warehouse/otel/{table}')")
-    return [json.loads(line) for line in clickhouse(query, directory, "JSONEachRow").splitlines()]
+    """Whole rows as dicts. ClickHouse's strings are bytes: which of them are text, PyIceberg's schema says."""
+    import pyarrow
+    stream = clickhouse(f"SELECT * FROM icebergLocal('{directory}/warehouse/otel/{table}')"
+                        " SETTINGS output_format_arrow_string_as_string=0", directory, "ArrowStream")
+
+    def with_text(value):
+        if isinstance(value, bytes):
+            return value.decode()
+        if isinstance(value, dict):
+            return {name: with_text(x) for name, x in value.items()}
+        return [with_text(x) for x in value] if isinstance(value, (list, tuple)) else value
+    binary = {field.name for field in catalog(directory).load_table(("otel", table)).schema().fields
+              if str(field.field_type) == "binary"}
+    return [{name: value if name in binary else with_text(value) for name, value in row.items()}
+            for row in pyarrow.ipc.open_stream(stream).read_all().to_pylist()]
+
+
+def read_as_clickhouse(directory, table):
+    """PyIceberg's rows as ClickHouse gives them, which knows no null but of a plain value: an absent list
+    or map is empty, of an absent struct every member is absent."""
+    import pyarrow
+
+    def absent(kind):
+        if pyarrow.types.is_struct(kind):
+            return {field.name: absent(field.type) for field in kind}
+        return [] if pyarrow.types.is_nested(kind) else None
+    found = read_pyiceberg(directory, table)
+    nested = {f.name: absent(f.type) for f in found.schema if pyarrow.types.is_nested(f.type)}
+    return [{**row, **{name: empty for name, empty in nested.items() if row[name] is None}}
+            for row in found.to_pylist()]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spark_sql.py JARS: takes one JSON object a line, {"catalog": NAME, "directory": DIR} or {"sql": TEXT},
-and answers each with one: {"rows": [[...]]} or {"error": TEXT}. Doubles come as the hexadecimal of their
+"""spark_sql.py JARS: takes one JSON object a line, {"catalogs": {NAME: DIR}} for a new session or
+{"sql": TEXT}, and answers each with one: {"rows": [[...]]} or {"error": TEXT}. Doubles come as the hexadecimal of their
 bits, binary as hexadecimal, times as microseconds since 1970, maps as pairs, structs as lists."""
 import datetime
 import json
@@ -9,6 +9,7 @@ import struct
 import sys
 
 from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -21,24 +22,45 @@ def plain(value):
         return value.hex()
     if isinstance(value, datetime.datetime):
         return (value - EPOCH) // datetime.timedelta(microseconds=1)
-    if isinstance(value, dict):
-        return [[plain(k), plain(v)] for k, v in value.items()]
     if isinstance(value, (Row, list, tuple)):
         return [plain(x) for x in value]
     return value
 
 
-def answer(spark, question):
-    if "catalog" in question:
-        name, directory = question["catalog"], question["directory"]
+def with_entries(text, kind, depth=0):
+    """An expression that gives the maps in a value as arrays: on the way to Python a map loses its order."""
+    if isinstance(kind, MapType):
+        return f"map_entries({text})"
+    if isinstance(kind, ArrayType):
+        inner = with_entries(f"x{depth}", kind.elementType, depth + 1)
+        return text if inner == f"x{depth}" else f"transform({text}, x{depth} -> {inner})"
+    if isinstance(kind, StructType):
+        parts = [(f.name, with_entries(f"{text}.`{f.name}`", f.dataType, depth)) for f in kind.fields]
+        if all(part == f"{text}.`{name}`" for name, part in parts):
+            return text
+        whole = ", ".join(f"'{name}', {part}" for name, part in parts)
+        return f"if({text} is null, null, named_struct({whole}))"
+    return text
+
+
+def open_session(spark, catalogs):
+    session = spark.newSession()
+    for name, directory in catalogs.items():
         prefix = f"spark.sql.catalog.{name}"
-        spark.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
-        spark.conf.set(prefix + ".type", "jdbc")
-        spark.conf.set(prefix + ".uri", f"jdbc:sqlite:{directory}/catalog.db")
-        spark.conf.set(prefix + ".warehouse", f"file://{directory}/warehouse")
-        spark.conf.set(prefix + ".cache-enabled", "false")
-        return {"rows": []}
-    return {"rows": [plain(row) for row in spark.sql(question["sql"]).collect()]}
+        session.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
+        session.conf.set(prefix + ".type", "jdbc")
+        session.conf.set(prefix + ".uri", f"jdbc:sqlite:{directory}/catalog.db")
+        session.conf.set(prefix + ".warehouse", f"file://{directory}/warehouse")
+        session.conf.set(prefix + ".cache-enabled", "false")
+    return session
+
+
+def run(spark, text):
+    found = spark.sql(text)
+    if any(isinstance(f.dataType, (MapType, ArrayType, StructType)) for f in found.schema.fields):
+        found = found.selectExpr(*(f"{with_entries(f'`{f.name}`', f.dataType)} as `{f.name}`"
+                                   for f in found.schema.fields))
+    return [plain(row) for row in found.collect()]
 
 
 def main():
@@ -50,9 +72,15 @@ def main():
              .config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "127.0.0.1")
              .config("spark.driver.bindAddress", "127.0.0.1").getOrCreate())
     spark.sparkContext.setLogLevel("ERROR")
+    session = spark
     for line in sys.stdin:
+        question, rows = json.loads(line), []
         try:
-            answered = answer(spark, json.loads(line))
+            if "catalogs" in question:
+                session = open_session(spark, question["catalogs"])
+            else:
+                rows = run(session, question["sql"])
+            answered = {"rows": rows}
         except Exception as error:
             answered = {"error": str(error)[:4000]}
         print(json.dumps(answered), file=out, flush=True)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spark makes, appends to, evolves and rewrites tables that Sluice goes on writing. After each change all
+rows are there, once, and Spark, ClickHouse and PyIceberg see the same."""
+import json
+import threading
+
+import pytest
+
+import deep
+import ledger
+import sluice
+
+ALL = "table => 'otel.logs'"
+
+
+@pytest.fixture
+def book(tmp_path, spark):
+    """A server with rows in otel.logs, its ledger, and Spark over its catalog."""
+    book = Book(tmp_path / "data", spark)
+    yield book
+    book.server.kill()
+
+
+class Book:
+    def __init__(self, directory, spark):
+        self.server = sluice.Server(directory, "--publish-interval", "50ms", "--publish-halt-confirm",
+                                    "300ms").start()
+        self.spark, self.ledger = spark.open(sluice=directory), ledger.Ledger()
+
+    def send(self, count=5, rows=20):
+        for _ in range(count):
+            request = self.ledger.new("logs", rows)
+            self.ledger.must_send(self.server, request)
+        self.server.wait_published()
+
+    def sql(self, text):
+        return self.spark.sql(text)
+
+    def ours(self):
+        """Rows that we sent, by their place; a place that stands twice is an error."""
+        rows = [r for r in sluice.read_pyiceberg(self.server.directory, "logs").to_pylist()
+                if r["_sluice_log"] != "spark"]
+        assert len({(r["_sluice_seq"], r["_sluice_index"]) for r in rows}) == len(rows)
+        return rows
+
+    def check(self, without=lambda text: False):
+        """Every row that was sent stands, but for those that Spark deleted; the readers agree."""
+        expected = sorted(f"{r.ident}#{i}" for r in self.ledger.requests for i in range(len(r.rows)))
+        assert sorted(r["severity_text"] for r in self.ours()) == [t for t in expected if not without(t)]
+        assert self.server.lane("otel.logs")["state"] == "idle"
+        rows = deep.sorted_rows(sluice.read_pyiceberg(self.server.directory, "logs").to_pylist())
+        assert rows == sorted(self.sql("select * from sluice.otel.logs"), key=json.dumps)
+        assert deep.sorted_rows(sluice.read_clickhouse(self.server.directory, "logs")) == \
+            deep.sorted_rows(sluice.read_as_clickhouse(self.server.directory, "logs"))
+
+
+def append_by_spark(book, count=7):
+    names = [f.name for f in sluice.catalog(book.server.directory).load_table("otel.logs").schema().fields]
+    picked = ", ".join("'spark' as _sluice_log" if name == "_sluice_log" else f"`{name}`" for name in names)
+    book.sql(f"insert into sluice.otel.logs by name select {picked} from sluice.otel.logs limit {count}")
+
+
+def test_spark_appends(book):
+    book.send()
+    for i in range(3):
+        append_by_spark(book)
+        book.send()
+    assert book.sql("select count(*) from sluice.otel.logs where _sluice_log = 'spark'") == [[21]]
+    book.check()
+
+
+def test_spark_evolves_the_schema(book):
+    book.send()
+    for change in ("add column their_note string comment 'of others'", "add column n int first",
+                   "add column their_place struct<x: int, y: array<string>>",
+                   "alter column severity_number type bigint", "alter column body comment 'the body'",
+                   "set tblproperties ('write.parquet.compression-codec' = 'gzip')",
+                   "alter column their_note after body"):
+        book.sql(f"alter table sluice.otel.logs {change}")
+        book.send(2)
+    book.sql("update sluice.otel.logs set their_note = 'seen' where severity_text = 'r0#1'")
+    book.send()
+    assert book.sql("select severity_text from sluice.otel.logs where their_note = 'seen'") == [["r0#1"]]
+    book.check()
+
+
+def test_spark_evolves_partitions_and_order(book):
+    book.send()
+    for change in ("write ordered by service_name, time", "add partition field bucket(4, service_name)",
+                   "drop partition field bucket(4, service_name)", "write unordered"):
+        book.sql(f"alter table sluice.otel.logs {change}")
+        book.send(2)
+    append_by_spark(book)
+    book.send()
+    book.check()
+
+
+def test_spark_rewrites_and_expires(book):
+    for _ in range(4):
+        book.send()
+    before = len(book.sql("select 1 from sluice.otel.logs.files"))
+    assert before > 3
+    rewritten, = book.sql(f"call sluice.system.rewrite_data_files({ALL}, options => map('rewrite-all', 'true'))")
+    assert rewritten[0] == before
+    book.send()
+    book.sql("call sluice.system.rewrite_manifests('otel.logs')")
+    book.send()
+    book.sql(f"call sluice.system.rewrite_data_files({ALL}, strategy => 'sort', sort_order => 'trace_id', "
+             "options => map('rewrite-all', 'true'))")
+    book.sql(f"call sluice.system.expire_snapshots({ALL}, older_than => timestamp'2099-01-01 00:00:00', "
+             "retain_last => 1)")
+    assert len(book.sql("select 1 from sluice.otel.logs.snapshots")) == 1
+    book.send()
+    book.server.stop()
+    book.server.start()
+    book.send()
+    book.check()
+
+
+def test_spark_deletes(book):
+    """Copy on write and by position deletes: what others delete stays deleted."""
+    for mode in ("copy-on-write", "merge-on-read"):
+        book.send()
+        book.sql(f"alter table sluice.otel.logs set tblproperties ('write.delete.mode' = '{mode}')")
+        book.send()
+        book.sql("delete from sluice.otel.logs where severity_text like '%#7'")
+        book.sql("delete from sluice.otel.logs where severity_text like 'r1#%'")
+        book.send()
+    book.server.kill()
+    book.server.start()
+    book.server.wait_published()
+    last = book.ledger.requests[-6].ident
+    book.check(lambda text: text.startswith("r1#") or
+               text.endswith("#7") and int(text[1:].split("#")[0]) <= int(last[1:]))
+
+
+def test_spark_rewrites_while_rows_come(book):
+    """Both commit to one table at once; each takes the other's conflicts."""
+    book.send()
+    done, failures = threading.Event(), []
+
+    def maintain():
+        while not done.is_set():
+            for call in (f"rewrite_data_files({ALL}, options => map('rewrite-all', 'true'))",
+                         f"expire_snapshots({ALL}, older_than => now(), retain_last => 2)"):
+                try:
+                    book.sql(f"call sluice.system.{call}")
+                    failures.append(None)
+                except RuntimeError as error:
+                    failures.append(str(error))
+    thread = threading.Thread(target=maintain)
+    thread.start()
+    try:
+        for _ in range(40):
+            book.send(2)
+    finally:
+        done.set()
+        thread.join()
+    book.server.wait_published()
+    book.check()
+    good = failures.count(None)
+    print(f"{good} of {len(failures)} procedures committed")
+    assert good >= 2, failures
+
+
+def test_spark_makes_the_table(tmp_path, spark):
+    """With ids and an order of its own, all columns optional, before Sluice's first row."""
+    model = sluice.Server(tmp_path / "model", "--publish-catalog-name", "model",
+                          "--publish-interval", "50ms").start()
+    ledger.Ledger().must_send(model, ledger.Ledger().new("logs", 1))
+    model.wait_published()
+    model.stop()
+    book = Book(tmp_path / "data", spark)
+    book.server.stop()
+    spark.open(sluice=book.server.directory, model=model.directory)
+    spark.sql("create namespace if not exists sluice.otel")
+    columns = "*, 1 as theirs"
+    spark.sql("create table sluice.otel.logs using iceberg partitioned by (service_name, hours(time)) "
+              f"as select {columns} from model.otel.logs limit 0")
+    book.server.start()
+    book.send()
+    assert [f.name for f in sluice.catalog(book.server.directory).load_table("otel.logs").spec().fields] == \
+        ["service_name", "time_hour"]
+    append_by_spark(book)
+    book.send()
+    book.check()
+    book.server.stop()
