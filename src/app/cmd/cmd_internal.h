@@ -70,16 +70,20 @@ struct gen_options {
     const char *producer;    /* NULL: none; connection i uses "<producer>-<i>" */
     const char *commit;      /* NULL: the default */
     bool with_gzip;
+    uint64_t
+        distinct; /* 0: each body is new; else so many, made before the clock starts, in turn */
     const char *address;
     uint16_t port;
     bool with_progress;
     const char *receipts_path; /* NULL: not kept; else one JSON line a request */
 };
 
+/* Latencies: from when a request was sent, or, where the run is paced, from when it was due, so
+ * that a stall counts for all whom it kept waiting. */
 struct gen_report {
     uint64_t requests, items, body_bytes, failed_requests, retries;
     double seconds;
-    uint64_t p50_us, p90_us, p99_us, max_us;
+    uint64_t p50_us, p90_us, p99_us, p999_us, max_us;
 };
 
 struct gen_options gen_options_default(void);

@@ -9,7 +9,7 @@
 #include "app/cmd/cmd_internal.h"
 #include "format/codec/codec.h"
 
-enum { RETRIES_MAX = 200, SAMPLES_MAX = 4 << 20 };
+enum { RETRIES_MAX = 200, SAMPLES_MAX = 4 << 20, DISTINCT_MAX = 1024 };
 
 struct gen_options gen_options_default(void)
 {
@@ -29,6 +29,7 @@ struct run {
     const struct gen_options *options;
     int64_t start_ns, base_wall_ns;
     uint64_t request_count;
+    struct buf *made; /* options->distinct bodies, as they are sent; or NULL */
     _Atomic uint64_t next_request, requests_done, items, body_bytes, failed, retries;
     _Atomic bool must_stop;
     struct env_mutex *lock; /* guards err and receipts */
@@ -128,9 +129,9 @@ static void make_fields(struct sender *sender, struct request *request)
         (struct http_field){"Sluice-Sequence", request->sequence};
 }
 
-/* Sends one request until it is stored. False: the run has failed. */
+/* Sends one request, due at `due_ns`, until it is stored. False: the run has failed. */
 static bool send_request(struct sender *sender, struct http_client *client, uint64_t index,
-                         uint64_t items, struct span body)
+                         uint64_t items, struct span body, int64_t due_ns)
 {
     struct run *run = sender->run;
     struct request request = {.body = body};
@@ -139,6 +140,7 @@ static bool send_request(struct sender *sender, struct http_client *client, uint
     make_fields(sender, &request);
     for (int attempt = 0; attempt < RETRIES_MAX && !atomic_load(&run->must_stop); attempt++) {
         int64_t began_ns = env_mono_ns(run->env);
+        began_ns = began_ns < due_ns ? began_ns : due_ns;
         enum status status =
             http_client_request(client, "POST", gen_profile_path(run->options->profile),
                                 request.fields, request.field_count, body, &response, &err);
@@ -164,16 +166,58 @@ static bool send_request(struct sender *sender, struct http_client *client, uint
     return false;
 }
 
-static void wait_for_turn(struct run *run, uint64_t index)
+/* Waits until a request is due and returns when that was; INT64_MAX: as soon as it can be. */
+static int64_t wait_for_turn(struct run *run, uint64_t index)
 {
     const struct gen_options *options = run->options;
     if (!options->items_a_second)
-        return;
+        return INT64_MAX;
     double due_s = (double)(index * options->request_items) / (double)options->items_a_second;
     int64_t due_ns = run->start_ns + (int64_t)(due_s * 1e9);
     int64_t now_ns = env_mono_ns(run->env);
     if (due_ns > now_ns)
         env_sleep_ms(run->env, (uint64_t)((due_ns - now_ns) / 1000000));
+    return due_ns;
+}
+
+/* The body of a request, in one of the buffers; false without memory. */
+static bool make_body(const struct run *run, struct codec_compressor *compressor, uint64_t index,
+                      uint64_t items, struct buf *body, struct buf *packed, struct error *err)
+{
+    buf_clear(body);
+    buf_clear(packed);
+    gen_body(run->options->profile, run->options->seed, index, items, run->base_wall_ns, body);
+    return !compressor ||
+           codec_compress(compressor, span_of(body->data, body->length), packed, err) == STATUS_OK;
+}
+
+static enum status make_compressor(const struct gen_options *options,
+                                   struct codec_compressor **out_compressor, struct error *err)
+{
+    return options->with_gzip ? codec_compressor_create(CODEC_GZIP, 1, out_compressor, err)
+                              : STATUS_OK;
+}
+
+static enum status make_all(struct run *run, struct error *err)
+{
+    const struct gen_options *options = run->options;
+    struct codec_compressor *compressor = NULL;
+    struct buf body = {0};
+    if (!options->distinct)
+        return STATUS_OK;
+    run->made = mem_alloc_zero((size_t)options->distinct, sizeof *run->made);
+    if (!run->made)
+        return error_set(err, STATUS_NO_MEMORY, "gen: out of memory");
+    enum status status = make_compressor(options, &compressor, err);
+    for (uint64_t i = 0; i < options->distinct && status == STATUS_OK; i++) {
+        struct buf *made = &run->made[i];
+        if (!make_body(run, compressor, i, options->request_items, compressor ? &body : made,
+                       compressor ? made : &body, err))
+            status = err->status;
+    }
+    codec_compressor_destroy(compressor);
+    buf_deinit(&body);
+    return status;
 }
 
 static void send_all(struct sender *sender, struct http_client *client)
@@ -183,8 +227,7 @@ static void send_all(struct sender *sender, struct http_client *client)
     struct buf body = {0}, packed = {0};
     struct codec_compressor *compressor = NULL;
     struct error err;
-    if (options->with_gzip &&
-        codec_compressor_create(CODEC_GZIP, 1, &compressor, &err) != STATUS_OK) {
+    if (make_compressor(options, &compressor, &err) != STATUS_OK) {
         fail_run(run, &err);
         return;
     }
@@ -194,14 +237,15 @@ static void send_all(struct sender *sender, struct http_client *client)
             break;
         uint64_t items = options->items - index * options->request_items;
         items = items < options->request_items ? items : options->request_items;
-        buf_clear(&body);
-        buf_clear(&packed);
-        gen_body(options->profile, options->seed, index, items, run->base_wall_ns, &body);
-        struct span bytes = span_of(body.data, body.length);
-        if (compressor && codec_compress(compressor, bytes, &packed, &err) == STATUS_OK)
-            bytes = span_of(packed.data, packed.length);
-        wait_for_turn(run, index);
-        if (!send_request(sender, client, index, items, bytes))
+        const struct buf *sent = compressor ? &packed : &body;
+        if (run->made && items == options->request_items) {
+            sent = &run->made[index % options->distinct];
+        } else if (!make_body(run, compressor, index, items, &body, &packed, &err)) {
+            fail_run(run, &err);
+            break;
+        }
+        struct span bytes = span_of(sent->data, sent->length);
+        if (!send_request(sender, client, index, items, bytes, wait_for_turn(run, index)))
             break;
         atomic_fetch_add(&run->requests_done, 1);
         atomic_fetch_add(&run->items, items);
@@ -262,6 +306,7 @@ static void fill_latencies(struct sender *senders, uint64_t count, struct gen_re
         report->p50_us = all[total / 2];
         report->p90_us = all[total * 9 / 10];
         report->p99_us = all[total * 99 / 100];
+        report->p999_us = all[total * 999 / 1000];
         report->max_us = all[total - 1];
     }
     mem_free(all);
@@ -277,8 +322,10 @@ enum status gen_run(struct env *env, const struct gen_options *options,
     run.request_count = (options->items + options->request_items - 1) / options->request_items;
     run.lock = env_mutex_create(env);
     run.base_wall_ns = env_wall_ns(env);
+    status = make_all(&run, err);
     run.start_ns = env_mono_ns(env);
-    if (options->receipts_path && !(run.receipts = fopen(options->receipts_path, "we")))
+    if (status == STATUS_OK && options->receipts_path &&
+        !(run.receipts = fopen(options->receipts_path, "we")))
         status = error_set(err, STATUS_IO, "open %s", options->receipts_path);
     if (!senders || !run.lock)
         status = error_set(err, STATUS_NO_MEMORY, "gen: out of memory");
@@ -308,6 +355,9 @@ enum status gen_run(struct env *env, const struct gen_options *options,
         fill_latencies(senders, started, out_report);
     for (uint64_t i = 0; i < started; i++)
         mem_free(senders[i].samples_us);
+    for (uint64_t i = 0; run.made && i < options->distinct; i++)
+        buf_deinit(&run.made[i]);
+    mem_free(run.made);
     if (run.receipts)
         fclose(run.receipts);
     env_mutex_destroy(run.lock);
@@ -323,15 +373,16 @@ static void print_report(const struct gen_options *options, const struct gen_rep
                ? "{\"profile\":\"%s\",\"seed\":%llu,\"requests\":%llu,\"items\":%llu,"
                  "\"body_bytes\":%llu,\"retries\":%llu,\"seconds\":%.3f,\"items_a_second\":%.0f,"
                  "\"ack_p50_us\":%llu,\"ack_p90_us\":%llu,\"ack_p99_us\":%llu,"
-                 "\"ack_max_us\":%llu}\n"
+                 "\"ack_p999_us\":%llu,\"ack_max_us\":%llu}\n"
                : "profile %s, seed %llu: %llu requests, %llu items, %llu bytes, %llu retries\n"
-                 "%.3f s, %.0f items/s; ack p50 %llu us, p90 %llu us, p99 %llu us, max %llu us\n",
+                 "%.3f s, %.0f items/s; ack p50 %llu us, p90 %llu us, p99 %llu us, p99.9 %llu us, "
+                 "max %llu us\n",
            gen_profile_name(options->profile), (unsigned long long)options->seed,
            (unsigned long long)report->requests, (unsigned long long)report->items,
            (unsigned long long)report->body_bytes, (unsigned long long)report->retries,
            report->seconds, rate, (unsigned long long)report->p50_us,
            (unsigned long long)report->p90_us, (unsigned long long)report->p99_us,
-           (unsigned long long)report->max_us);
+           (unsigned long long)report->p999_us, (unsigned long long)report->max_us);
 }
 
 int cmd_gen(struct invocation *invocation)
@@ -353,12 +404,17 @@ int cmd_gen(struct invocation *invocation)
         !cmd_take_number(invocation, "--request-items", &options.request_items) ||
         !cmd_take_number(invocation, "--connections", &options.connections) ||
         !cmd_take_number(invocation, "--rate", &options.items_a_second) ||
+        !cmd_take_number(invocation, "--distinct", &options.distinct) ||
         !cmd_no_more_words(invocation, 0))
         return 2;
     if (profile && !gen_profile_parse(profile, &options.profile))
         return cmd_usage("--profile %s: shop, wild, logs or metrics", profile);
     if (!options.request_items || !options.connections || options.connections > 1024)
         return cmd_usage("--request-items is at least 1, --connections 1 to 1024");
+    if (options.distinct > DISTINCT_MAX)
+        return cmd_usage("--distinct is at most %d", DISTINCT_MAX);
+    if (options.distinct && options.receipts_path)
+        return cmd_usage("--receipts needs bodies that differ; leave out --distinct");
     enum status status = gen_run(invocation->env, &options, &report, &err);
     if (status != STATUS_OK)
         return cmd_fail(&err);
