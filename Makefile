@@ -30,7 +30,7 @@ test-deep:
 	scripts/test deep
 
 bench: all
-	scripts/setup test
+	scripts/setup bench
 	scripts/bench $(B)
 
 fuzz:
