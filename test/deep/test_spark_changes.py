@@ -2,7 +2,10 @@
 """Spark makes, appends to, evolves and rewrites tables that Sluice goes on writing. After each change all
 rows are there, once, and Spark, ClickHouse and PyIceberg see the same."""
 import json
+import os
+import pathlib
 import threading
+import time
 
 import pytest
 
@@ -185,3 +188,80 @@ def test_spark_makes_the_table(tmp_path, spark):
     book.send()
     book.check()
     book.server.stop()
+
+
+def test_spark_keeps_statistics_tags_and_branches(book):
+    """What Sluice's metadata does not know of outlives its commits."""
+    book.send()
+    book.sql("call sluice.system.compute_table_stats(table => 'otel.logs', columns => array('service_name'))")
+    book.sql("alter table sluice.otel.logs create tag before retain 30 days")
+    book.sql("alter table sluice.otel.logs create branch audit")
+    count, = book.sql("select count(*) from sluice.otel.logs")
+    book.send()
+    append_by_spark(book)
+    book.send()
+    table = sluice.catalog(book.server.directory).load_table("otel.logs")
+    assert table.metadata.statistics and set(table.refs()) == {"main", "before", "audit"}
+    for ref in ("before", "audit"):
+        assert book.sql(f"select count(*) from sluice.otel.logs version as of '{ref}'") == [count]
+    book.sql("insert into sluice.otel.logs.branch_audit select * from sluice.otel.logs limit 3")
+    book.send()
+    assert book.sql("select count(*) from sluice.otel.logs version as of 'audit'") == [[count[0] + 3]]
+    book.check()
+
+
+def test_spark_removes_orphans_and_nothing_of_ours(book):
+    book.send()
+    book.send()
+    home = book.server.directory / "warehouse/otel/logs"
+    stray = home / "data" / "stray.parquet"
+    stray.write_bytes(b"x")
+    days_ago = time.time() - 5 * 86400
+    before = [path for path in home.rglob("*") if path.is_file()]
+    for path in before:
+        os.utime(path, (days_ago, days_ago))
+    yesterday = time.strftime("%Y-%m-%d", time.gmtime(time.time() - 86400))
+    removed = book.sql("call sluice.system.remove_orphan_files(table => 'otel.logs', "
+                       f"older_than => timestamp'{yesterday} 00:00:00')")
+    assert [pathlib.PurePath(path).name for path, in removed] == ["stray.parquet"]
+    assert all(path.exists() == (path != stray) for path in before)
+    book.send()
+    book.check()
+
+
+def test_spark_rolls_back(book):
+    """Rows that were committed are gone: that lane halts, and its remedy brings them back."""
+    book.send()
+    first = sluice.catalog(book.server.directory).load_table("otel.logs").current_snapshot().snapshot_id
+    book.send()
+    book.sql(f"call sluice.system.rollback_to_snapshot('otel.logs', {first})")
+    book.ledger.must_send(book.server, book.ledger.new("logs", 3))
+    lane = wait_halted(book.server)
+    words = lane["remedy"].removeprefix("sluice ").replace("--accept", "--republish").split()
+    book.server.command(*words, check=0)
+    book.server.wait_published()
+    book.check()
+
+
+def test_spark_upgrades_the_format(book):
+    """To a version that Sluice does not write: that lane says so and keeps its rows, the others go on."""
+    book.send()
+    book.sql("alter table sluice.otel.logs set tblproperties ('format-version' = '3')")
+    book.ledger.must_send(book.server, book.ledger.new("logs", 3))
+    wait_until(lambda: "format version 3" in book.server.lane("otel.logs").get("reason", ""), book.server)
+    book.ledger.must_send(book.server, book.ledger.new("spans", 3))
+    wait_until(lambda: book.server.lane("otel.spans")["lag_rows"] == 0, book.server)
+    assert book.server.lane("otel.logs")["lag_rows"] == 3
+    assert book.sql("select count(*) from sluice.otel.logs") == [[100]]
+
+
+def wait_until(condition, server, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, server.status()["lanes"]
+        time.sleep(0.05)
+
+
+def wait_halted(server, table="otel.logs"):
+    wait_until(lambda: server.lane(table)["state"] in ("halted", "stood_down"), server)
+    return server.lane(table)
