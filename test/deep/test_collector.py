@@ -20,7 +20,7 @@ class Chain:
         self.http, self.grpc = ports[:2]
         self.witness = tmp_path / "witness.json"
         self.server = sluice.Server(tmp_path / "data", "--publish-interval", "100ms", "--otlp-http-port",
-                                    str(ports[2]), "--api-port", str(ports[3])).start()
+                                    str(ports[2]), "--api-port", str(ports[3]))
         self.collector = deep.Collector(tmp_path / "collector", {
             "extensions": {"file_storage": {"directory": str(tmp_path / "queue"), "create_directory": True,
                                             "fsync": True}},
@@ -28,7 +28,7 @@ class Chain:
                                                  "grpc": {"endpoint": f"127.0.0.1:{self.grpc}"}}}},
             "processors": {"batch": {"send_batch_size": 500, "timeout": "50ms"}},
             "exporters": {
-                EXPORTER: {"endpoint": f"http://127.0.0.1:{self.server.otlp}", "compression": "gzip",
+                EXPORTER: {"endpoint": f"http://127.0.0.1:{ports[2]}", "compression": "gzip",
                            "sending_queue": {"storage": "file_storage", "queue_size": 10000},
                            "retry_on_failure": {"initial_interval": "50ms", "max_interval": "500ms",
                                                 "max_elapsed_time": "0s"}},
@@ -36,7 +36,11 @@ class Chain:
             "service": {"extensions": ["file_storage"], "pipelines": {
                 signal: {"receivers": ["otlp"], "processors": ["batch"], "exporters": [EXPORTER, "file"]}
                 for signal in sluice.SIGNALS}},
-        }, ports[4], ports[:2]).start()
+        }, ports[4], ports[:2])
+
+    def start(self):
+        self.server.start()
+        self.collector.start()
 
     def generate(self, signal, *words):
         """Starts telemetrygen; over gRPC, so that the Collector makes the HTTP requests from another form."""
@@ -65,8 +69,11 @@ class Chain:
 @pytest.fixture
 def chain(tmp_path):
     chain = Chain(tmp_path)
-    yield chain
-    chain.end()
+    try:
+        chain.start()
+        yield chain
+    finally:
+        chain.end()
 
 
 def test_what_the_file_exporter_wrote_stands_in_the_tables(chain, tmp_path):

@@ -22,15 +22,18 @@ def stored(tmp_path_factory):
     """Messages with every field set, and several files of generated rows."""
     directory = tmp_path_factory.mktemp("readers") / "data"
     server = sluice.Server(directory, "--publish-interval", "100ms").start()
-    for signal, make in REQUESTS.items():
-        for variant in range(10):
-            message = otlp_rows.fill(make(), variant)
-            assert server.post(signal, message.SerializeToString()).code == 200
-    for profile in ("wild", "logs", "metrics"):
-        subprocess.run([str(sluice.BINARY), "gen", "--profile", profile, "--items", "2000",
-                        "--otlp-http-port", str(server.otlp)], check=True, stdout=subprocess.DEVNULL)
-    server.wait_published()
-    server.stop()
+    try:
+        for signal, make in REQUESTS.items():
+            for variant in range(10):
+                message = otlp_rows.fill(make(), variant)
+                assert server.post(signal, message.SerializeToString()).code == 200
+        for profile in ("wild", "logs", "metrics"):
+            subprocess.run([str(sluice.BINARY), "gen", "--profile", profile, "--items", "2000",
+                            "--otlp-http-port", str(server.otlp)], check=True, stdout=subprocess.DEVNULL)
+        server.wait_published()
+        server.stop()
+    finally:
+        server.kill()
     return directory
 
 

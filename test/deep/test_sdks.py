@@ -19,12 +19,15 @@ def send(language, compression, tmp_path):
     server = sluice.Server(tmp_path / "data", "--publish-interval", "100ms").start()
     relay = deep.Relay(server.otlp)
     witness = tmp_path / "witness.json"
-    done = subprocess.run([*deep.client(language), f"http://127.0.0.1:{relay.port}", compression, witness],
-                          capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    server.wait_published()
-    server.stop()
-    relay.end()
+    try:
+        done = subprocess.run([*deep.client(language), f"http://127.0.0.1:{relay.port}", compression, witness],
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        server.wait_published()
+        server.stop()
+    finally:
+        server.kill()
+        relay.end()
     return relay.heads(), otlp_json.read(witness), server.directory
 
 

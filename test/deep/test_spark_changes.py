@@ -166,14 +166,13 @@ def test_spark_rewrites_while_rows_come(book):
     assert good >= 2, failures
 
 
-def test_spark_makes_the_table(tmp_path, spark):
+def test_spark_makes_the_table(tmp_path, spark, book):
     """With ids and an order of its own, all columns optional, before Sluice's first row."""
     model = sluice.Server(tmp_path / "model", "--publish-catalog-name", "model",
                           "--publish-interval", "50ms").start()
     ledger.Ledger().must_send(model, ledger.Ledger().new("logs", 1))
     model.wait_published()
     model.stop()
-    book = Book(tmp_path / "data", spark)
     book.server.stop()
     spark.open(sluice=book.server.directory, model=model.directory)
     spark.sql("create namespace if not exists sluice.otel")
@@ -187,7 +186,6 @@ def test_spark_makes_the_table(tmp_path, spark):
     append_by_spark(book)
     book.send()
     book.check()
-    book.server.stop()
 
 
 def test_spark_keeps_statistics_tags_and_branches(book):

@@ -130,6 +130,8 @@ class Collector:
                        r"otelcol_exporter_sent_(log_records|spans|metric_points)(_total)?", name))
 
     def stop(self):
+        if not self.process:
+            return None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(timeout=60)
