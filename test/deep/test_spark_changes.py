@@ -242,15 +242,21 @@ def test_spark_rolls_back(book):
 
 
 def test_spark_upgrades_the_format(book):
-    """To a version that Sluice does not write: that lane says so and keeps its rows, the others go on."""
+    """To a version that Sluice does not write: that lane halts and keeps its rows, the others go on; with
+    the table renamed, they go into a new one."""
     book.send()
     book.sql("alter table sluice.otel.logs set tblproperties ('format-version' = '3')")
     book.ledger.must_send(book.server, book.ledger.new("logs", 3))
-    wait_until(lambda: "format version 3" in book.server.lane("otel.logs").get("reason", ""), book.server)
+    lane = wait_halted(book.server)
+    assert "format version 3" in lane["reason"] and "rename the table" in lane["remedy"]
     book.ledger.must_send(book.server, book.ledger.new("spans", 3))
     wait_until(lambda: book.server.lane("otel.spans")["lag_rows"] == 0, book.server)
     assert book.server.lane("otel.logs")["lag_rows"] == 3
     assert book.sql("select count(*) from sluice.otel.logs") == [[100]]
+    book.sql("alter table sluice.otel.logs rename to otel.logs_v3")
+    book.server.command(*lane["remedy"].split("sluice ")[1].split(), check=0)
+    book.server.wait_published()
+    assert sluice.catalog(book.server.directory).load_table("otel.logs").scan().count() == 3
 
 
 def wait_until(condition, server, seconds=30):

@@ -60,6 +60,8 @@ static const struct remedy remedy_repair_log = {
     "sluice log repair --confirm, then sluice clear-halt ", " --confirm --accept"};
 static const struct remedy remedy_from = {"sluice clear-halt ", " --confirm --from GROUP=SEQ"};
 static const struct remedy remedy_fork = {"sluice log fork --confirm", NULL};
+static const struct remedy remedy_other_table = {"rename the table, then sluice tables rebind ",
+                                                 " --confirm --accept"};
 static const struct remedy remedy_repair_table = {"sluice tables repair ", " --confirm"};
 
 static void remedy_text(const struct lane *lane, struct remedy remedy, char out[200])
@@ -143,10 +145,11 @@ static enum status load_table(struct lane *lane, struct iceberg_table **out_tabl
 {
     struct catalog_ident ident = {.ns = lane->definition->ns, .name = lane->definition->name};
     enum status status = iceberg_table_load(lane->publisher->catalog, ident, out_table, err);
-    if (status == STATUS_CORRUPT) {
+    if (status == STATUS_CORRUPT || status == STATUS_UNSUPPORTED) {
         char reason[400];
         snprintf(reason, sizeof reason, "%s", err->message);
-        return doubt(lane, err, reason, remedy_repair_table);
+        return doubt(lane, err, reason,
+                     status == STATUS_CORRUPT ? remedy_repair_table : remedy_other_table);
     }
     return status;
 }

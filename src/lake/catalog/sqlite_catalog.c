@@ -293,7 +293,7 @@ static enum status connect(struct sqlite_catalog *catalog, struct error *err)
     }
     if (status == STATUS_IO && is_wal_database(catalog))
         status =
-            error_set(err, STATUS_UNSUPPORTED,
+            error_set(err, STATUS_IO,
                       "catalog %.200s: is in WAL mode, which needs shared memory; change it with "
                       "PRAGMA journal_mode=DELETE",
                       catalog->path);
