@@ -446,15 +446,21 @@ void model_scan_log(struct instance *instance)
     faults->alloc_fails = alloc_fails;
 }
 
-/* The log was put back: what it has not, and no table has, is lost. */
+/* The log was put back: what it has not, and no table has, is lost. What a table shows may be in
+ * the page cache alone (its commit was cut off by a kill): the log that could have brought it back
+ * after a power cut is gone. */
 static void forget_lost(struct instance *instance)
 {
     struct model *model = instance->model;
     model_scan_log(instance);
     for (size_t number = 1; number < model->entry_count; number++) {
         struct entry *entry = &model->entries[number];
-        if (model->story != STORY_COPY && !entry->in_log[instance->index] && !entry->present)
+        if (model->story == STORY_COPY || entry->in_log[instance->index])
+            continue;
+        if (!entry->present)
             entry->state = ENTRY_NEVER;
+        else if (!entry->must_stay)
+            entry->state = ENTRY_OPEN;
     }
     instance->has_new_log = false;
 }
