@@ -7,8 +7,9 @@
 #include "format/codec/codec_internal.h"
 
 static const char *const names[CODEC_COUNT] = {
-    [CODEC_NONE] = "identity",   [CODEC_GZIP] = "gzip", [CODEC_ZLIB] = "zlib",
-    [CODEC_DEFLATE] = "deflate", [CODEC_ZSTD] = "zstd", [CODEC_LZ4_FRAME] = "lz4",
+    [CODEC_NONE] = "identity",   [CODEC_GZIP] = "gzip",     [CODEC_ZLIB] = "zlib",
+    [CODEC_DEFLATE] = "deflate", [CODEC_ZSTD] = "zstd",     [CODEC_LZ4_FRAME] = "lz4",
+    [CODEC_LZ4_BLOCK] = "lz4",   [CODEC_SNAPPY] = "snappy",
 };
 
 const char *codec_name(enum codec codec)
@@ -63,6 +64,8 @@ static const struct codec_expand_ops *expand_ops(enum codec codec)
 enum status codec_expander_create(enum codec codec, size_t bytes_max,
                                   struct codec_expander **out_expander, struct error *err)
 {
+    if (codec == CODEC_LZ4_BLOCK || codec == CODEC_SNAPPY)
+        return error_set(err, STATUS_USAGE, "%s: blocks are no streams", codec_name(codec));
     struct codec_expander *expander = mem_alloc_zero(1, sizeof *expander);
     if (!expander)
         return error_set(err, STATUS_NO_MEMORY, "%s: no memory to expand", codec_name(codec));
@@ -187,6 +190,10 @@ enum status codec_expand_exact(enum codec codec, struct span in, void *place, si
     enum status status = STATUS_OK;
     if (codec == CODEC_ZSTD)
         return codec_zstd_expand_exact(in, place, bytes, err);
+    if (codec == CODEC_LZ4_BLOCK)
+        return codec_lz4_expand_block(in, place, bytes, err);
+    if (codec == CODEC_SNAPPY)
+        return codec_snappy_expand_block(in, place, bytes, err);
     if (!ops) {
         if (in.length != bytes)
             return error_set(err, STATUS_INVALID, "stored block has another length");
@@ -231,6 +238,8 @@ enum status codec_compressor_create(enum codec codec, int level,
                                     struct codec_compressor **out_compressor, struct error *err)
 {
     const struct codec_compress_ops *ops = NULL;
+    if (codec == CODEC_LZ4_BLOCK || codec == CODEC_SNAPPY)
+        return error_set(err, STATUS_USAGE, "%s: blocks are not made", codec_name(codec));
     switch (codec) {
     case CODEC_GZIP:
     case CODEC_ZLIB:

@@ -2,7 +2,8 @@
  *
  * Compression behind one face. Expanding is a stream with a limit that holds while it expands, so
  * that a small body which would become a large one stops at the limit. Sources: RFC 1951 (deflate),
- * RFC 1950 (zlib), RFC 1952 (gzip), RFC 8878 (zstd), LZ4 frame format 1.6. No global state; an
+ * RFC 1950 (zlib), RFC 1952 (gzip), RFC 8878 (zstd), LZ4 frame format 1.6, LZ4 block
+ * format, snappy's format_description.txt. No global state; an
  * object belongs to one thread at a time.
  */
 #ifndef SLUICE_FORMAT_CODEC_CODEC_H
@@ -17,6 +18,8 @@ enum codec {
     CODEC_DEFLATE,   /* raw RFC 1951, as in Avro */
     CODEC_ZSTD,      /* one frame or many; windows of at most 8 MiB (RFC 9659) */
     CODEC_LZ4_FRAME, /* one frame or many */
+    CODEC_LZ4_BLOCK, /* raw, as in Parquet: whole blocks through codec_expand_exact alone */
+    CODEC_SNAPPY,    /* the same */
     CODEC_COUNT
 };
 
@@ -29,7 +32,7 @@ const char *codec_name(enum codec codec);
 
 struct codec_expander;
 
-/* `bytes_max`: of all output. */
+/* `bytes_max`: of all output. USAGE for codecs of whole blocks. */
 enum status codec_expander_create(enum codec codec, size_t bytes_max,
                                   struct codec_expander **out_expander,
                                   struct error *err) MUST_CHECK;

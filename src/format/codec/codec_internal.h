@@ -38,5 +38,10 @@ extern const struct codec_compress_ops codec_deflate_compress, codec_zstd_compre
 /* zstd into memory of known size, without a context of its own stream buffers. */
 enum status codec_zstd_expand_exact(struct span in, void *place, size_t bytes,
                                     struct error *err) MUST_CHECK;
+/* Raw blocks. */
+enum status codec_lz4_expand_block(struct span in, void *place, size_t bytes,
+                                   struct error *err) MUST_CHECK;
+enum status codec_snappy_expand_block(struct span in, void *place, size_t bytes,
+                                      struct error *err) MUST_CHECK;
 
 #endif

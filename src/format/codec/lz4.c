@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LZ4 frames through liblz4.
+ * LZ4 frames and blocks through liblz4.
  */
+#include <limits.h>
+#include <lz4.h>
 #include <lz4frame.h>
 
 #include "format/codec/codec_internal.h"
@@ -45,6 +47,16 @@ const struct codec_expand_ops codec_lz4_expand = {
     .step = expand_step,
     .destroy = expand_destroy,
 };
+
+enum status codec_lz4_expand_block(struct span in, void *place, size_t bytes, struct error *err)
+{
+    int made = -1;
+    if (in.length && in.length <= INT_MAX && bytes <= INT_MAX)
+        made = LZ4_decompress_safe((const char *)in.data, place, (int)in.length, (int)bytes);
+    if (made < 0 || (size_t)made != bytes)
+        return error_set(err, STATUS_INVALID, "lz4: block does not expand to %zu bytes", bytes);
+    return STATUS_OK;
+}
 
 /* ---- compressing ---- */
 

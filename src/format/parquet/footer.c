@@ -46,7 +46,7 @@ static bool has_column_index(const struct chunk_record *chunk)
     return chunk->nan_count == 0;
 }
 
-static int boundary_order(enum parquet_type type, const struct chunk_record *chunk)
+static int boundary_order(enum parquet_physical type, const struct chunk_record *chunk)
 {
     const struct page_record *last = NULL;
     bool rises = true, falls = true;
@@ -65,7 +65,7 @@ static int boundary_order(enum parquet_type type, const struct chunk_record *chu
     return rises ? ASCENDING : falls ? DESCENDING : UNORDERED;
 }
 
-static bool is_floating(enum parquet_type type)
+static bool is_floating(enum parquet_physical type)
 {
     return type == PARQUET_FLOAT || type == PARQUET_DOUBLE;
 }
@@ -193,7 +193,7 @@ static int converted_type(enum arrow_type type)
     }
 }
 
-static enum parquet_type physical_type(enum arrow_type type)
+static enum parquet_physical physical_type(enum arrow_type type)
 {
     switch (type) {
     case ARROW_BOOL:

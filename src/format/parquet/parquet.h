@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parquet files, written from Arrow batches. Source: Apache Parquet format 2.13; v1 data pages,
- * PLAIN and RLE_DICTIONARY values, page CRCs, chunk statistics, page index. README.md beside this
- * file says which parts of the format are written and why.
+ * Parquet files, written from Arrow batches (and read: parquet_reader.h). Source: Apache Parquet
+ * format 2.13; v1 data pages, PLAIN and RLE_DICTIONARY values, page CRCs, chunk statistics, page
+ * index. README.md beside this file says which parts of the format are written and why.
  *
  * A writer is a stream: it holds at most one row group and emits bytes in file order through a
  * sink. What it returns at the end is what an Iceberg manifest wants to know about the file. No
@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "format/arrow/arrow.h"
+#include "format/parquet/parquet_reader.h"
 
 enum parquet_compression { PARQUET_UNCOMPRESSED, PARQUET_ZSTD };
 

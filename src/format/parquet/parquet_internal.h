@@ -14,16 +14,6 @@
 
 /* ---- numbers of the format ---- */
 
-enum parquet_type {
-    PARQUET_BOOLEAN = 0,
-    PARQUET_INT32 = 1,
-    PARQUET_INT64 = 2,
-    PARQUET_FLOAT = 4,
-    PARQUET_DOUBLE = 5,
-    PARQUET_BYTE_ARRAY = 6,
-    PARQUET_FIXED = 7,
-};
-
 enum { ENCODING_PLAIN = 0, ENCODING_RLE = 3, ENCODING_RLE_DICTIONARY = 8 };
 enum { PAGE_DATA = 0, PAGE_DICTIONARY = 2 };
 enum { CODEC_ID_UNCOMPRESSED = 0, CODEC_ID_ZSTD = 6 };
@@ -43,12 +33,13 @@ struct owned_extent {
     struct buf min, max;
 };
 
-int value_compare(enum parquet_type type, struct span a, struct span b);
-void extent_add(enum parquet_type type, struct extent *extent, struct span value);
+int value_compare(enum parquet_physical type, struct span a, struct span b);
+void extent_add(enum parquet_physical type, struct extent *extent, struct span value);
 /* Over PLAIN values; NaN is skipped (and counted when it was appended). `width` 0: byte arrays. */
-void extent_add_plain(enum parquet_type type, uint32_t width, struct extent *extent,
+void extent_add_plain(enum parquet_physical type, uint32_t width, struct extent *extent,
                       struct span plain);
-void extent_merge(enum parquet_type type, struct owned_extent *extent, const struct extent *more);
+void extent_merge(enum parquet_physical type, struct owned_extent *extent,
+                  const struct extent *more);
 void owned_extent_clear(struct owned_extent *extent);
 void owned_extent_deinit(struct owned_extent *extent);
 
@@ -61,7 +52,7 @@ bool bound_upper(struct span value, size_t bytes_max, bool is_text, struct buf *
 /* Bytes of the first `count` code points. */
 size_t code_points_bytes(struct span text, size_t count);
 /* A zero as a least value is -0.0, as a greatest +0.0, since the two are equal in order. */
-void bound_fix_zero(enum parquet_type type, uint8_t *value, bool is_lower);
+void bound_fix_zero(enum parquet_physical type, uint8_t *value, bool is_lower);
 
 /* ---- dictionaries ---- */
 
@@ -158,7 +149,7 @@ struct leaf {
     const struct arrow_field *field;
     struct path_step *path;
     uint32_t path_length;
-    enum parquet_type type;
+    enum parquet_physical type;
     uint32_t width; /* bytes of a value; 0: byte arrays */
     uint8_t max_def, max_rep;
     const struct parquet_options *options;

@@ -7,7 +7,7 @@
 
 #include "format/parquet/parquet_internal.h"
 
-static double load_double(enum parquet_type type, const uint8_t *value)
+static double load_double(enum parquet_physical type, const uint8_t *value)
 {
     double wide;
     float narrow;
@@ -26,7 +26,7 @@ static int compare_bytes(struct span a, struct span b)
     return order ? order : (a.length > b.length) - (a.length < b.length);
 }
 
-int value_compare(enum parquet_type type, struct span a, struct span b)
+int value_compare(enum parquet_physical type, struct span a, struct span b)
 {
     switch (type) {
     case PARQUET_BOOLEAN:
@@ -49,12 +49,12 @@ int value_compare(enum parquet_type type, struct span a, struct span b)
     }
 }
 
-static bool is_nan(enum parquet_type type, const uint8_t *value)
+static bool is_nan(enum parquet_physical type, const uint8_t *value)
 {
     return (type == PARQUET_FLOAT || type == PARQUET_DOUBLE) && isnan(load_double(type, value));
 }
 
-void extent_add(enum parquet_type type, struct extent *extent, struct span value)
+void extent_add(enum parquet_physical type, struct extent *extent, struct span value)
 {
     if (is_nan(type, value.data))
         return;
@@ -118,7 +118,7 @@ static void add_int64s(struct extent *extent, struct span plain)
     }
 }
 
-void extent_add_plain(enum parquet_type type, uint32_t width, struct extent *extent,
+void extent_add_plain(enum parquet_physical type, uint32_t width, struct extent *extent,
                       struct span plain)
 {
     if (width == 0)
@@ -147,7 +147,8 @@ static void set_value(struct buf *to, struct span value)
     buf_put(to, value.data, value.length);
 }
 
-void extent_merge(enum parquet_type type, struct owned_extent *extent, const struct extent *more)
+void extent_merge(enum parquet_physical type, struct owned_extent *extent,
+                  const struct extent *more)
 {
     if (!more->is_set)
         return;
@@ -160,7 +161,7 @@ void extent_merge(enum parquet_type type, struct owned_extent *extent, const str
     extent->is_set = true;
 }
 
-void bound_fix_zero(enum parquet_type type, uint8_t *value, bool is_lower)
+void bound_fix_zero(enum parquet_physical type, uint8_t *value, bool is_lower)
 {
     if (type == PARQUET_FLOAT && load_double(type, value) == 0)
         put_le32(value, is_lower ? UINT32_C(1) << 31 : 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Thrift's compact protocol, writing. Fields of a struct must come in rising order. Errors gather
- * in the buf.
+ * Thrift's compact protocol. Writing: fields of a struct must come in rising order; errors gather
+ * in the buf. Reading: bytes are hostile; what does not fit sets the cursor's `failed` and reads as
+ * nothing.
  */
 #ifndef SLUICE_FORMAT_PARQUET_THRIFT_INTERNAL_H
 #define SLUICE_FORMAT_PARQUET_THRIFT_INTERNAL_H
@@ -47,5 +48,21 @@ void thrift_element_bool(struct thrift *thrift, bool value);
 void thrift_element_int(struct thrift *thrift, int64_t value); /* i16, i32, i64 */
 void thrift_element_binary(struct thrift *thrift, struct span value);
 void thrift_list_i64(struct thrift *thrift, int id, const int64_t *values, size_t count);
+
+/* ---- reading ---- */
+
+/* The next field of a struct: its type, and its id (which the caller starts at 0); 0: the struct is
+ * over, or the cursor has failed. */
+int thrift_read_field(struct cursor *in, int *inout_id);
+/* The value of a field of `type`; another type than is asked for fails. */
+bool thrift_read_bool(struct cursor *in, int type);
+int64_t thrift_read_i64(struct cursor *in, int type); /* any integer */
+int32_t thrift_read_i32(struct cursor *in, int type);
+struct span thrift_read_binary(struct cursor *in, int type);
+bool thrift_read_struct(struct cursor *in, int type); /* its fields follow */
+/* How many elements follow; never more than bytes are left. */
+size_t thrift_read_list(struct cursor *in, int type, int *out_element);
+/* Steps over a value: linear in its bytes, at any nesting up to a limit. */
+void thrift_skip(struct cursor *in, int type);
 
 #endif

@@ -61,7 +61,7 @@ static uint32_t count_leaves(const struct arrow_field *field)
     return count;
 }
 
-static enum parquet_type leaf_type(const struct arrow_field *field, uint32_t *out_width)
+static enum parquet_physical leaf_type(const struct arrow_field *field, uint32_t *out_width)
 {
     switch (field->type) {
     case ARROW_BOOL:

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parquet files, read into Arrow batches. Part of parquet.h. Source: Apache Parquet format 2.13.
+ *
+ * A file is opened from its footer; a reader names the columns that are wanted; each row group is
+ * then three steps, so that a store of objects is asked for what is needed and nothing else: plan
+ * (which byte ranges), fetch (the caller, in any order, at once or not), decode (into Arrow
+ * buffers). parquet_reader_read does the three in a row through the file's own source.
+ *
+ * Everything in a file is hostile. Statuses: CORRUPT for bytes that contradict the format or each
+ * other, UNSUPPORTED for what is valid but not read here (encryption, brotli), LIMIT where the
+ * caller's limits end; messages name the column's path, the row group and the byte offset. An
+ * opened file does not change and may be shared by threads; a reader belongs to one at a time.
+ */
+#ifndef SLUICE_FORMAT_PARQUET_PARQUET_READER_H
+#define SLUICE_FORMAT_PARQUET_PARQUET_READER_H
+
+#include "base/base.h"
+#include "format/arrow/arrow.h"
+
+/* ---- the file ---- */
+
+struct parquet_limits {
+    size_t metadata_bytes_max;  /* of a footer, and of what it becomes in memory; 256 MiB */
+    uint32_t element_count_max; /* of a schema, groups counted; 100,000 */
+    uint32_t depth_max;         /* of groups in groups; 64 */
+    size_t page_bytes_max;      /* of one page, expanded; 1 GiB */
+    size_t batch_bytes_max;     /* of a batch, and again while it is made; 4 GiB */
+};
+
+struct parquet_limits parquet_limits_default(void);
+
+/* Where a file's bytes come from. `read` fills `place` with exactly `bytes` bytes. */
+struct parquet_source {
+    enum status (*read)(void *context, uint64_t offset, size_t bytes, void *place,
+                        struct error *err);
+    void *context;
+    uint64_t file_bytes;
+};
+
+/* A file that lies in memory; borrows `file`. */
+struct parquet_source parquet_source_of_span(const struct span *file);
+
+enum parquet_physical {
+    PARQUET_BOOLEAN = 0,
+    PARQUET_INT32 = 1,
+    PARQUET_INT64 = 2,
+    PARQUET_INT96 = 3,
+    PARQUET_FLOAT = 4,
+    PARQUET_DOUBLE = 5,
+    PARQUET_BYTE_ARRAY = 6,
+    PARQUET_FIXED = 7,
+};
+
+/* What a leaf's annotation says, new and old forms taken together. Kinds without an Arrow type of
+ * ours stay in the physical one: see parquet_leaf. */
+enum parquet_kind {
+    PARQUET_KIND_NONE,
+    PARQUET_KIND_STRING, /* UTF-8; also ENUM and JSON */
+    PARQUET_KIND_INTEGER,
+    PARQUET_KIND_DATE,
+    PARQUET_KIND_TIME,
+    PARQUET_KIND_TIMESTAMP,
+    PARQUET_KIND_DECIMAL,
+    PARQUET_KIND_UUID,
+    PARQUET_KIND_FLOAT16,
+    PARQUET_KIND_OTHER, /* BSON, INTERVAL, GEOMETRY, ... */
+};
+
+enum parquet_unit { PARQUET_MILLIS, PARQUET_MICROS, PARQUET_NANOS };
+
+/* A column of the file. Its Arrow type: BOOLEAN bool; INT32 int32 (unsigned 32 bits int64), INT64
+ * int64 (unsigned: the same bits), dates date32, timestamps in ms and us timestamp[us], INT96
+ * timestamp[us] without a zone, rounded down; timestamps in ns and times the plain integer;
+ * decimals the physical type (FIXED: big-endian); UUID, FLOAT16 and others binary. */
+struct parquet_leaf {
+    const char *path; /* "a.list.element" */
+    const struct arrow_field *field;
+    enum parquet_physical physical;
+    uint32_t width; /* of FIXED */
+    enum parquet_kind kind;
+    enum parquet_unit unit;   /* times and timestamps */
+    bool is_utc;              /* the same: adjusted to UTC */
+    bool is_unsigned;         /* INTEGER */
+    uint8_t bits;             /* INTEGER */
+    int32_t precision, scale; /* DECIMAL */
+    uint8_t max_def, max_rep;
+};
+
+struct parquet_statistics {
+    bool has_null_count, has_min, has_max, is_min_exact, is_max_exact;
+    int64_t null_count;
+    struct span min, max; /* PLAIN, byte arrays without length; the new fields only */
+};
+
+struct parquet_chunk {
+    uint64_t offset, bytes; /* of all its pages, within the file */
+    uint64_t plain_bytes;   /* what it says of itself not compressed */
+    uint64_t value_count;   /* nulls counted; under lists, levels */
+    int32_t codec;          /* as the format numbers them */
+    uint32_t encodings;     /* 1 << encoding, or-ed */
+    bool has_dictionary;
+    struct parquet_statistics statistics;
+    uint64_t column_index_offset, offset_index_offset, bloom_offset; /* 0: none */
+    uint32_t column_index_bytes, offset_index_bytes, bloom_bytes;
+};
+
+struct parquet_group {
+    int64_t rows;
+    uint64_t plain_bytes;
+    struct parquet_chunk *chunks; /* one a leaf */
+};
+
+struct parquet_pair {
+    const char *key, *value; /* `value` may be NULL */
+};
+
+struct parquet_file {
+    struct parquet_source source;
+    struct parquet_limits limits;
+    struct arrow_schema schema;
+    struct parquet_leaf *leaves;
+    uint32_t leaf_count;
+    struct parquet_group *groups;
+    size_t group_count;
+    int64_t row_count;
+    int32_t version;
+    const char *created_by; /* NULL: not said */
+    struct parquet_pair *pairs;
+    size_t pair_count;
+    struct parquet_node *nodes; /* one a field of the schema; private */
+    struct arena arena;         /* owns everything above */
+};
+
+/* Reads the footer: the last 8 bytes, then as many as they say. The source must outlive the file.
+ */
+enum status parquet_file_open(struct parquet_source source, const struct parquet_limits *limits,
+                              struct parquet_file **out_file, struct error *err) MUST_CHECK;
+void parquet_file_close(struct parquet_file *file); /* accepts NULL */
+
+/* "snappy", "ZSTD" of the format's numbers; "?" for those it does not have. */
+const char *parquet_codec_name(int32_t codec);
+const char *parquet_encoding_name(int encoding);
+const char *parquet_physical_name(enum parquet_physical physical);
+
+/* ---- reading ---- */
+
+struct parquet_read_options {
+    /* What is wanted, in this order; NULL: all that the file has. Lists, maps and structs may name
+     * fewer children than the file has. What the file does not have is null. A leaf that
+     * is_dictionary (utf8, binary) stays a dictionary. int32 becomes int64 and float becomes double
+     * where that is wanted. Borrowed until the reader is destroyed. */
+    const struct arrow_schema *schema;
+    bool binds_by_id; /* fields with an id are found by it, at every level, and never by name */
+    bool skips_checksums;
+};
+
+struct parquet_reader;
+
+/* INVALID: a column of another type than is wanted, or a required one that the file has not. */
+enum status parquet_reader_create(const struct parquet_file *file,
+                                  const struct parquet_read_options *options,
+                                  struct parquet_reader **out_reader, struct error *err) MUST_CHECK;
+void parquet_reader_destroy(struct parquet_reader *reader); /* accepts NULL */
+
+/* The schema of the batches; lives as long as the reader. */
+const struct arrow_schema *parquet_reader_schema(const struct parquet_reader *reader);
+
+struct parquet_range {
+    uint64_t offset, bytes;
+    uint32_t leaf;
+};
+
+/* How many ranges every row group has, and which; in schema order, none over another in an honest
+ * file. */
+size_t parquet_reader_range_count(const struct parquet_reader *reader);
+void parquet_reader_plan(const struct parquet_reader *reader, size_t group,
+                         struct parquet_range *out_ranges);
+
+/* The rows of a group from the bytes of its ranges, which may be freed afterwards. The batch owns
+ * its memory (and borrows the schema). */
+enum status parquet_reader_decode(struct parquet_reader *reader, size_t group,
+                                  const struct span *ranges, struct arrow_batch *out_batch,
+                                  struct error *err) MUST_CHECK;
+
+/* Plan, fetch and decode. */
+enum status parquet_reader_read(struct parquet_reader *reader, size_t group,
+                                struct arrow_batch *out_batch, struct error *err) MUST_CHECK;
+
+/* The fields of `names` ("a", or "a.b" within structs; with everything below) from a file's schema,
+ * in the file's order. NOT_FOUND names the one that is not there. Owned by `arena`. */
+enum status parquet_schema_select(const struct parquet_file *file, const char *const *names,
+                                  size_t count, struct arena *arena,
+                                  struct arrow_schema *out_schema, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A leaf of one row group: all its pages, levels and values, until every level that the footer
+ * promised is there. Values are spread to their slots page by page, from the back, in place.
+ */
+#include <inttypes.h>
+
+#include "format/parquet/reader_internal.h"
+
+static enum status corrupt(const struct leaf_reader *reader, const struct page *page,
+                           struct error *err, const char *what)
+{
+    return page_fault(&reader->walk, page->offset, STATUS_CORRUPT, err, "%s", what);
+}
+
+static enum status out_of_room(const struct leaf_reader *reader, uint64_t offset, struct error *err)
+{
+    return page_fault(&reader->walk, offset, STATUS_LIMIT, err,
+                      "no room for %zu values within the limit of a batch", reader->levels_wanted);
+}
+
+static void values_deinit(struct values *values)
+{
+    buf_deinit(&values->data);
+    buf_deinit(&values->ends);
+}
+
+void leaf_reader_deinit(struct leaf_reader *reader)
+{
+    buf_deinit(&reader->walk.expanded);
+    buf_deinit(&reader->rep);
+    buf_deinit(&reader->def);
+    values_deinit(&reader->values);
+    values_deinit(&reader->dictionary);
+    buf_deinit(&reader->indices);
+    buf_deinit(&reader->scratch);
+    buf_deinit(&reader->scratch_ends);
+    *reader = (struct leaf_reader){0};
+}
+
+/* ---- levels ---- */
+
+static unsigned bit_width(unsigned value)
+{
+    unsigned width = 0;
+    for (; value; value >>= 1)
+        width++;
+    return width;
+}
+
+static bool levels_in_range(const uint8_t *levels, size_t count, unsigned max)
+{
+    uint8_t greatest = 0;
+    for (size_t i = 0; i < count; i++)
+        greatest = levels[i] > greatest ? levels[i] : greatest;
+    return greatest <= max;
+}
+
+/* The section of one kind of levels, from a v1 body or of its own; appended to `out`. */
+static enum status read_levels(struct leaf_reader *reader, const struct page *page,
+                               struct cursor *body, struct span own, int encoding, unsigned max,
+                               struct buf *out, struct error *err)
+{
+    struct cursor section = cursor_of(own.data, own.length);
+    unsigned width = bit_width(max);
+    size_t count = page->level_count;
+    bool is_read;
+    if (max == 0)
+        return STATUS_OK;
+    uint8_t *levels = buf_extend(out, count);
+    if (!levels && count)
+        return out_of_room(reader, page->offset, err);
+    if (!page->is_v2 && encoding == ENC_BIT_PACKED) {
+        is_read = decode_bit_packed(body, width, levels, count);
+    } else if (!page->is_v2 && encoding != ENC_RLE) {
+        return corrupt(reader, page, err, "levels of an unknown encoding");
+    } else {
+        if (!page->is_v2) {
+            size_t bytes = cursor_get_le32(body);
+            const uint8_t *runs = cursor_take(body, bytes);
+            section = cursor_of(runs, runs ? bytes : 0);
+        }
+        is_read = !body->failed && decode_hybrid_u8(&section, width, levels, count);
+    }
+    if (!is_read || !levels_in_range(levels, count, max))
+        return corrupt(reader, page, err, "damaged levels");
+    return STATUS_OK;
+}
+
+/* How many of a page's levels are slots, and how many of those values. */
+static void count_slots(const struct leaf_reader *reader, const uint8_t *def, size_t count,
+                        size_t *out_slots, size_t *out_values)
+{
+    uint8_t max = reader->walk.leaf->max_def, slot_def = reader->slot_def;
+    size_t values = 0, slots = slot_def ? 0 : count;
+    *out_slots = *out_values = count;
+    if (max == 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        values += def[i] == max;
+    for (size_t i = 0; slot_def && i < count; i++)
+        slots += def[i] >= slot_def;
+    *out_slots = slots;
+    *out_values = values;
+}
+
+/* ---- from values to slots ---- */
+
+static void spread_fixed(uint8_t *at, size_t width, const uint8_t *def, uint8_t max, size_t slots,
+                         size_t values)
+{
+    for (size_t i = slots; i-- > 0 && values <= i;) {
+        if (def[i] == max)
+            memmove(at + i * width, at + --values * width, width);
+        else
+            memset(at + i * width, 0, width);
+    }
+}
+
+static void spread_u64(uint64_t *at, const uint8_t *def, uint8_t max, size_t slots, size_t values)
+{
+    for (size_t i = slots; i-- > 0 && values <= i;)
+        at[i] = def[i] == max ? at[--values] : 0;
+}
+
+static void spread_u32(uint32_t *at, const uint8_t *def, uint8_t max, size_t slots, size_t values)
+{
+    for (size_t i = slots; i-- > 0 && values <= i;)
+        at[i] = def[i] == max ? at[--values] : 0;
+}
+
+/* A null ends where the value before it ends. */
+static void spread_ends(int32_t *at, const uint8_t *def, uint8_t max, size_t slots, size_t values,
+                        int32_t start)
+{
+    for (size_t i = slots; i-- > 0 && values <= i;) {
+        at[i] = values ? at[values - 1] : start;
+        values -= def[i] == max;
+    }
+}
+
+static void spread(struct leaf_reader *reader, const uint8_t *def, size_t slots, size_t values,
+                   int32_t start)
+{
+    uint8_t max = reader->walk.leaf->max_def;
+    size_t first = reader->slot_count, width = reader->width;
+    uint8_t *data = reader->values.data.data;
+    if (slots == values)
+        return;
+    if (reader->keeps_dictionary)
+        spread_u32((uint32_t *)(void *)reader->indices.data + first, def, max, slots, values);
+    else if (width == 0)
+        spread_ends((int32_t *)(void *)reader->values.ends.data + first, def, max, slots, values,
+                    start);
+    else if (width == 8)
+        spread_u64((uint64_t *)(void *)data + first, def, max, slots, values);
+    else if (width == 4)
+        spread_u32((uint32_t *)(void *)data + first, def, max, slots, values);
+    else
+        spread_fixed(data + first * width, width, def, max, slots, values);
+}
+
+/* The definition levels of the slots alone. */
+static const uint8_t *compact_def(struct leaf_reader *reader, const uint8_t *def, size_t levels,
+                                  size_t slots)
+{
+    if (slots == levels)
+        return def;
+    buf_clear(&reader->scratch);
+    uint8_t *out = buf_extend(&reader->scratch, slots + 1);
+    size_t at = 0;
+    for (size_t i = 0; out && i < levels; i++) {
+        out[at] = def[i];
+        at += def[i] >= reader->slot_def;
+    }
+    return out;
+}
+
+/* ---- pages ---- */
+
+static bool extend_slots(struct leaf_reader *reader, size_t slots)
+{
+    struct buf *buf = reader->keeps_dictionary ? &reader->indices
+                      : reader->width          ? &reader->values.data
+                                               : &reader->values.ends;
+    size_t width = reader->keeps_dictionary || !reader->width ? sizeof(int32_t) : reader->width;
+    size_t bytes;
+    return SIZE_MUL(slots, width, &bytes) && (bytes == 0 || buf_extend(buf, bytes));
+}
+
+static enum status read_data_page(struct leaf_reader *reader, const struct page *page,
+                                  struct error *err)
+{
+    const struct parquet_leaf *leaf = reader->walk.leaf;
+    struct cursor body = cursor_of(page->body.data, page->body.length);
+    size_t count = page->level_count, slots, values;
+    int32_t start = (int32_t)reader->values.data.length;
+    if (count > reader->levels_wanted - reader->level_count)
+        return corrupt(reader, page, err, "more values than the footer says");
+    TRY(read_levels(reader, page, &body, page->rep, page->rep_encoding, leaf->max_rep, &reader->rep,
+                    err));
+    TRY(read_levels(reader, page, &body, page->def, page->def_encoding, leaf->max_def, &reader->def,
+                    err));
+    if (leaf->max_rep && reader->level_count == 0 && count && reader->rep.data[0])
+        return corrupt(reader, page, err, "the first row begins in its middle");
+    const uint8_t *def = leaf->max_def ? reader->def.data + reader->level_count : NULL;
+    count_slots(reader, def, count, &slots, &values);
+    if (reader->reads_values) {
+        if (!extend_slots(reader, slots))
+            return out_of_room(reader, page->offset, err);
+        TRY(leaf_read_values(reader, page, &body, values, err));
+        def = slots == values ? def : compact_def(reader, def, count, slots);
+        if (slots != values && !def)
+            return out_of_room(reader, page->offset, err);
+        spread(reader, def, slots, values, start);
+    }
+    reader->level_count += count;
+    reader->slot_count += slots;
+    reader->null_count += slots - values;
+    return STATUS_OK;
+}
+
+/* Room for what is promised, but not for more than the bytes at hand are likely to hold. */
+static void reserve(struct leaf_reader *reader)
+{
+    size_t likely = size_min(reader->levels_wanted, reader->walk.chunk->bytes * 256 + 1024);
+    size_t width = reader->keeps_dictionary || !reader->width ? sizeof(int32_t) : reader->width;
+    struct buf *slots = reader->keeps_dictionary ? &reader->indices
+                        : reader->width          ? &reader->values.data
+                                                 : &reader->values.ends;
+    bool has_room = !reader->walk.leaf->max_def || buf_reserve(&reader->def, likely);
+    has_room = has_room && (!reader->walk.leaf->max_rep || buf_reserve(&reader->rep, likely));
+    has_room = has_room && (!reader->reads_values || buf_reserve(slots, likely * width));
+    if (!has_room) /* it was only likely */
+        reader->def.failed = reader->rep.failed = slots->failed = false;
+}
+
+/* Every buffer is bounded: together they hold a batch, and no offset passes 31 bits. */
+static bool set_limits(struct leaf_reader *reader, size_t bytes_max)
+{
+    size_t width = reader->keeps_dictionary || !reader->width ? sizeof(int32_t) : reader->width;
+    size_t levels = !!reader->walk.leaf->max_def + (size_t) !!reader->walk.leaf->max_rep;
+    size_t needed;
+    size_t data_max = size_min(bytes_max, INT32_MAX);
+    reader->rep.bytes_max = reader->def.bytes_max = bytes_max;
+    reader->indices.bytes_max = reader->values.ends.bytes_max = bytes_max;
+    reader->values.data.bytes_max = reader->width ? bytes_max : data_max;
+    reader->dictionary.data.bytes_max = reader->width ? bytes_max : data_max;
+    reader->dictionary.ends.bytes_max = bytes_max;
+    reader->scratch.bytes_max = reader->scratch_ends.bytes_max = bytes_max;
+    return reader->levels_wanted <= INT32_MAX &&
+           SIZE_MUL(reader->levels_wanted, width + levels, &needed) && needed <= bytes_max;
+}
+
+static enum status check_rows(const struct leaf_reader *reader, int64_t rows, struct error *err)
+{
+    size_t count = reader->walk.leaf->max_rep ? 0 : reader->level_count;
+    for (size_t i = 0; reader->walk.leaf->max_rep && i < reader->level_count; i++)
+        count += reader->rep.data[i] == 0;
+    if (count == (size_t)rows)
+        return STATUS_OK;
+    return page_fault(&reader->walk, reader->walk.chunk->offset, STATUS_CORRUPT, err,
+                      "%zu rows in a row group of %" PRId64, count, rows);
+}
+
+enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struct error *err)
+{
+    struct page page;
+    const struct parquet_chunk *chunk = reader->walk.chunk;
+    reader->levels_wanted = chunk->value_count < SIZE_MAX ? (size_t)chunk->value_count : SIZE_MAX;
+    if (!set_limits(reader, bytes_max))
+        return out_of_room(reader, chunk->offset, err);
+    reserve(reader);
+    while (reader->level_count < reader->levels_wanted) {
+        enum status status = page_next(&reader->walk, &page, err);
+        if (status == STATUS_NOT_FOUND)
+            return page_fault(&reader->walk, chunk->offset + chunk->bytes, STATUS_CORRUPT, err,
+                              "the chunk ends after %zu of %zu values", reader->level_count,
+                              reader->levels_wanted);
+        if (status != STATUS_OK)
+            return status;
+        if (page.kind == PAGE_KIND_DICTIONARY)
+            TRY(leaf_read_dictionary(reader, &page, err));
+        else
+            TRY(read_data_page(reader, &page, err));
+    }
+    buf_deinit(&reader->walk.expanded);
+    buf_deinit(&reader->scratch);
+    buf_deinit(&reader->scratch_ends);
+    return check_rows(reader, reader->walk.file->groups[reader->walk.group].rows, err);
+}

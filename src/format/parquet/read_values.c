@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The values of a page, laid end to end as Arrow has them; nulls are not among them yet.
+ */
+#include <inttypes.h>
+
+#include "format/parquet/reader_internal.h"
+
+static enum status corrupt(const struct leaf_reader *reader, const struct page *page,
+                           struct error *err, const char *what)
+{
+    return page_fault(&reader->walk, page->offset, STATUS_CORRUPT, err, "%s: %s",
+                      parquet_encoding_name(page->encoding), what);
+}
+
+static enum status out_of_room(const struct leaf_reader *reader, const struct page *page,
+                               const struct buf *buf, struct error *err)
+{
+    struct error cause;
+    enum status status = buf_status(buf, "values", &cause);
+    if (status == STATUS_OK)
+        status = STATUS_NO_MEMORY;
+    return page_fault(&reader->walk, page->offset, status, err,
+                      "no room for more than %zu bytes of values", buf->length);
+}
+
+/* ---- byte arrays ---- */
+
+/* What was appended behind `start`, whose values end at `ends`, must be text where text is due. */
+static enum status check_text(const struct leaf_reader *reader, const struct page *page,
+                              const struct buf *data, size_t start, const int32_t *ends,
+                              size_t count, struct error *err)
+{
+    if (!reader->is_text || data->length == start)
+        return STATUS_OK;
+    bool is_text = utf8_is_valid(data->data + start, data->length - start);
+    for (size_t i = 0; is_text && i < count; i++)
+        is_text = (size_t)ends[i] == data->length || (data->data[ends[i]] & 0xc0) != 0x80;
+    return is_text ? STATUS_OK : corrupt(reader, page, err, "text that is not UTF-8");
+}
+
+static enum status append_plain(struct leaf_reader *reader, const struct page *page,
+                                struct cursor *in, struct buf *data, int32_t *ends, size_t count,
+                                struct error *err)
+{
+    if (count > cursor_left(in) / 4)
+        return corrupt(reader, page, err, "fewer values than there should be");
+    if (!buf_reserve_place(data, cursor_left(in)))
+        return out_of_room(reader, page, data, err);
+    uint8_t *to = data->data + data->length;
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = cursor_get_le32(in);
+        const uint8_t *value = cursor_take(in, bytes);
+        if (!value)
+            return corrupt(reader, page, err, "a value that ends behind the page");
+        copy_short(to, value, bytes);
+        to += bytes;
+        ends[i] = (int32_t)(to - data->data);
+    }
+    data->length = (size_t)(to - data->data);
+    return STATUS_OK;
+}
+
+/* Lengths as DELTA_BINARY_PACKED; summed and held against what may be. */
+static enum status read_lengths(struct leaf_reader *reader, const struct page *page,
+                                struct cursor *in, int32_t *lengths, size_t count,
+                                uint64_t *out_sum, struct error *err)
+{
+    uint64_t sum = 0;
+    bool is_negative = false;
+    if (!decode_delta_i32(in, lengths, count))
+        return corrupt(reader, page, err, "damaged lengths");
+    for (size_t i = 0; i < count; i++) {
+        is_negative |= lengths[i] < 0;
+        sum += (uint32_t)lengths[i];
+    }
+    if (is_negative)
+        return corrupt(reader, page, err, "a negative length");
+    *out_sum = sum;
+    return STATUS_OK;
+}
+
+static enum status append_delta_length(struct leaf_reader *reader, const struct page *page,
+                                       struct cursor *in, struct buf *data, int32_t *ends,
+                                       size_t count, struct error *err)
+{
+    uint64_t sum;
+    TRY(read_lengths(reader, page, in, ends, count, &sum, err));
+    if (sum > cursor_left(in))
+        return corrupt(reader, page, err, "values that end behind the page");
+    size_t at = data->length;
+    buf_put(data, cursor_take(in, (size_t)sum), (size_t)sum);
+    if (data->failed)
+        return out_of_room(reader, page, data, err);
+    for (size_t i = 0; i < count; i++) {
+        at += (size_t)ends[i];
+        ends[i] = (int32_t)at;
+    }
+    return STATUS_OK;
+}
+
+/* Each value begins with some bytes of the one before it. */
+static enum status append_delta(struct leaf_reader *reader, const struct page *page,
+                                struct cursor *in, struct buf *data, int32_t *ends, size_t count,
+                                struct error *err)
+{
+    uint64_t sum, suffixes;
+    struct buf *scratch = &reader->scratch_ends;
+    size_t last = data->length, last_bytes = 0;
+    buf_clear(scratch);
+    int32_t *prefix = (int32_t *)(void *)buf_extend(scratch, (count + 1) * sizeof *prefix);
+    if (!prefix)
+        return out_of_room(reader, page, scratch, err);
+    TRY(read_lengths(reader, page, in, prefix, count, &sum, err));
+    TRY(read_lengths(reader, page, in, ends, count, &suffixes, err));
+    if (suffixes > cursor_left(in))
+        return corrupt(reader, page, err, "values that end behind the page");
+    for (size_t i = 0; i < count; i++) {
+        size_t head = (size_t)prefix[i], tail = (size_t)ends[i], at = data->length;
+        if (head > last_bytes)
+            return corrupt(reader, page, err, "a prefix longer than the value before");
+        if (!buf_reserve_place(data, head + tail))
+            return out_of_room(reader, page, data, err);
+        memcpy(data->data + at, data->data + last, head);
+        copy_short(data->data + at + head, cursor_take(in, tail), tail);
+        data->length += head + tail;
+        last = at;
+        last_bytes = head + tail;
+        ends[i] = (int32_t)data->length;
+    }
+    return STATUS_OK;
+}
+
+static enum status append_bytes(struct leaf_reader *reader, const struct page *page,
+                                struct cursor *in, struct buf *data, int32_t *ends, size_t count,
+                                struct error *err)
+{
+    size_t start = data->length;
+    switch (page->encoding) {
+    case ENC_PLAIN:
+        TRY(append_plain(reader, page, in, data, ends, count, err));
+        break;
+    case ENC_DELTA_LENGTH_BYTE_ARRAY:
+        TRY(append_delta_length(reader, page, in, data, ends, count, err));
+        break;
+    case ENC_DELTA_BYTE_ARRAY:
+        TRY(append_delta(reader, page, in, data, ends, count, err));
+        break;
+    default:
+        return corrupt(reader, page, err, "not an encoding of this type");
+    }
+    return check_text(reader, page, data, start, ends, count, err);
+}
+
+/* ---- fixed-width values ---- */
+
+static enum status read_rle_bools(struct leaf_reader *reader, const struct page *page,
+                                  struct cursor *in, uint8_t *out, size_t count, struct error *err)
+{
+    if (count == 0 && cursor_left(in) == 0)
+        return STATUS_OK;
+    size_t bytes = cursor_get_le32(in);
+    const uint8_t *runs = cursor_take(in, bytes);
+    struct cursor section = cursor_of(runs, bytes);
+    if (!runs || !decode_hybrid_u8(&section, 1, out, count))
+        return corrupt(reader, page, err, "damaged runs");
+    return STATUS_OK;
+}
+
+/* FIXED in DELTA_BYTE_ARRAY: as byte arrays, then held to the width. */
+static enum status read_fixed_delta(struct leaf_reader *reader, const struct page *page,
+                                    struct cursor *in, uint8_t *out, size_t count,
+                                    struct error *err)
+{
+    struct buf data = {.bytes_max = reader->values.data.bytes_max}, ends = {0};
+    size_t width = reader->physical_width;
+    enum status status = STATUS_OK;
+    int32_t *places = (int32_t *)(void *)buf_extend(&ends, (count + 1) * sizeof *places);
+    if (!places) {
+        status = out_of_room(reader, page, &ends, err);
+        goto done;
+    }
+    TRY_OR_DONE(status, append_delta(reader, page, in, &data, places, count, err));
+    for (size_t i = 0; i < count; i++)
+        if ((size_t)places[i] != (i + 1) * width)
+            TRY_OR_DONE(status, corrupt(reader, page, err, "a value of another width"));
+    if (data.length)
+        memcpy(out, data.data, data.length);
+done:
+    buf_deinit(&data);
+    buf_deinit(&ends);
+    return status;
+}
+
+/* Into `out`, physical_width bytes each. */
+static enum status read_fixed(struct leaf_reader *reader, const struct page *page,
+                              struct cursor *in, uint8_t *out, size_t count, struct error *err)
+{
+    enum parquet_physical physical = reader->walk.leaf->physical;
+    size_t width = reader->physical_width, bytes;
+    bool is_done = false;
+    if (!SIZE_MUL(width, count, &bytes))
+        return corrupt(reader, page, err, "more values than can be");
+    if (page->encoding == ENC_PLAIN && physical == PARQUET_BOOLEAN) {
+        is_done = decode_plain_bools(in, out, count);
+    } else if (page->encoding == ENC_PLAIN) {
+        const uint8_t *place = cursor_take(in, bytes);
+        is_done = place != NULL;
+        if (is_done && bytes)
+            memcpy(out, place, bytes);
+    } else if (page->encoding == ENC_RLE && physical == PARQUET_BOOLEAN) {
+        return read_rle_bools(reader, page, in, out, count, err);
+    } else if (page->encoding == ENC_DELTA_BINARY_PACKED && physical == PARQUET_INT32) {
+        is_done = decode_delta_i32(in, (int32_t *)(void *)out, count);
+    } else if (page->encoding == ENC_DELTA_BINARY_PACKED && physical == PARQUET_INT64) {
+        is_done = decode_delta_i64(in, (int64_t *)(void *)out, count);
+    } else if (page->encoding == ENC_BYTE_STREAM_SPLIT && physical != PARQUET_BOOLEAN &&
+               physical != PARQUET_INT96) {
+        is_done = decode_stream_split(in, width, out, count);
+    } else if (page->encoding == ENC_DELTA_BYTE_ARRAY && physical == PARQUET_FIXED) {
+        return read_fixed_delta(reader, page, in, out, count, err);
+    } else {
+        return corrupt(reader, page, err, "not an encoding of this type");
+    }
+    return is_done ? STATUS_OK : corrupt(reader, page, err, "fewer values than there should be");
+}
+
+/* ---- conversions ---- */
+
+static bool convert_int96(const uint8_t *from, int64_t *out)
+{
+    enum { JULIAN_DAY_OF_1970 = 2440588 };
+    static const int64_t us_a_day = INT64_C(86400000000);
+    int64_t nanos = (int64_t)get_le64(from);
+    int64_t days = (int64_t)(int32_t)get_le32(from + 8) - JULIAN_DAY_OF_1970;
+    int64_t us = nanos / 1000 - (nanos % 1000 < 0);
+    return !__builtin_mul_overflow(days, us_a_day, &days) && !__builtin_add_overflow(days, us, out);
+}
+
+static bool convert(enum conversion conversion, const uint8_t *from, uint8_t *to, size_t count)
+{
+    bool overflows = false;
+    for (size_t i = 0; i < count; i++) {
+        int64_t wide = 0;
+        double real;
+        float single;
+        switch (conversion) {
+        case CONVERT_I32_TO_I64:
+            wide = (int32_t)get_le32(from + 4 * i);
+            break;
+        case CONVERT_U32_TO_I64:
+            wide = (int64_t)get_le32(from + 4 * i);
+            break;
+        case CONVERT_FLOAT_TO_DOUBLE:
+            memcpy(&single, from + 4 * i, sizeof single);
+            real = (double)single;
+            memcpy(&wide, &real, sizeof wide);
+            break;
+        case CONVERT_MILLIS:
+            overflows |=
+                __builtin_mul_overflow((int64_t)get_le64(from + 8 * i), INT64_C(1000), &wide);
+            break;
+        case CONVERT_INT96:
+            overflows |= !convert_int96(from + 12 * i, &wide);
+            break;
+        case CONVERT_NONE:
+            break;
+        }
+        put_le64(to + 8 * i, (uint64_t)wide);
+    }
+    return !overflows;
+}
+
+/* Into `out`, `width` bytes each. */
+static enum status read_converted(struct leaf_reader *reader, const struct page *page,
+                                  struct cursor *in, uint8_t *out, size_t count, struct error *err)
+{
+    size_t bytes;
+    if (reader->conversion == CONVERT_NONE)
+        return read_fixed(reader, page, in, out, count, err);
+    buf_clear(&reader->scratch);
+    if (!SIZE_MUL(count, (size_t)reader->physical_width, &bytes) ||
+        !buf_extend(&reader->scratch, bytes + 1))
+        return out_of_room(reader, page, &reader->scratch, err);
+    TRY(read_fixed(reader, page, in, reader->scratch.data, count, err));
+    return convert(reader->conversion, reader->scratch.data, out, count)
+               ? STATUS_OK
+               : corrupt(reader, page, err, "a time out of range");
+}
+
+/* ---- dictionaries ---- */
+
+enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *page,
+                                 struct error *err)
+{
+    struct cursor in = cursor_of(page->body.data, page->body.length);
+    struct values *to = &reader->dictionary;
+    struct page plain = *page;
+    size_t count = page->level_count, bytes;
+    if (reader->has_dictionary || reader->level_count)
+        return corrupt(reader, page, err, "a second dictionary, or one behind values");
+    if (page->encoding != ENC_PLAIN && page->encoding != ENC_PLAIN_DICTIONARY)
+        return corrupt(reader, page, err, "not an encoding of dictionaries");
+    plain.encoding = ENC_PLAIN;
+    /* Before memory is asked for: every value takes some of the page. */
+    if (count > page->body.length * 8 || !SIZE_MUL(count, (size_t)reader->width, &bytes))
+        return corrupt(reader, page, err, "more values than bytes");
+    if (reader->width) {
+        if (!buf_extend(&to->data, bytes + 1))
+            return out_of_room(reader, page, &to->data, err);
+        TRY(read_converted(reader, &plain, &in, to->data.data, count, err));
+    } else {
+        int32_t *ends = (int32_t *)(void *)buf_extend(&to->ends, (count + 1) * sizeof *ends);
+        if (!ends)
+            return out_of_room(reader, page, &to->ends, err);
+        buf_truncate(&to->ends, count * sizeof *ends);
+        TRY(append_bytes(reader, &plain, &in, &to->data, ends, count, err));
+    }
+    reader->has_dictionary = true;
+    reader->dictionary_count = reader->dictionary_page_count = count;
+    return STATUS_OK;
+}
+
+static enum status read_indices(struct leaf_reader *reader, const struct page *page,
+                                struct cursor *in, uint32_t *out, size_t count, struct error *err)
+{
+    uint32_t greatest = 0;
+    if (count == 0)
+        return STATUS_OK;
+    if (!reader->has_dictionary)
+        return corrupt(reader, page, err, "no dictionary before it");
+    unsigned width = cursor_get_byte(in);
+    if (in->failed || !decode_hybrid_u32(in, width, out, count))
+        return corrupt(reader, page, err, "damaged indices");
+    for (size_t i = 0; i < count; i++)
+        greatest = out[i] > greatest ? out[i] : greatest;
+    if (greatest >= reader->dictionary_page_count)
+        return page_fault(&reader->walk, page->offset, STATUS_CORRUPT, err,
+                          "index %" PRIu32 " into a dictionary of %zu", greatest,
+                          reader->dictionary_page_count);
+    return STATUS_OK;
+}
+
+static void gather_fixed(const uint8_t *dictionary, size_t width, const uint32_t *indices,
+                         uint8_t *out, size_t count)
+{
+    if (width == 8)
+        for (size_t i = 0; i < count; i++)
+            memcpy(out + 8 * i, dictionary + 8 * (size_t)indices[i], 8);
+    else if (width == 4)
+        for (size_t i = 0; i < count; i++)
+            memcpy(out + 4 * i, dictionary + 4 * (size_t)indices[i], 4);
+    else
+        for (size_t i = 0; i < count; i++)
+            copy_short(out + width * i, dictionary + width * indices[i], width);
+}
+
+static enum status gather_bytes(struct leaf_reader *reader, const struct page *page,
+                                const uint32_t *indices, int32_t *ends, size_t count,
+                                struct error *err)
+{
+    const int32_t *from = (const int32_t *)(const void *)reader->dictionary.ends.data;
+    const uint8_t *bytes = reader->dictionary.data.data;
+    struct buf *data = &reader->values.data;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t index = indices[i];
+        sum += (uint32_t)(from[index] - (index ? from[index - 1] : 0));
+    }
+    if (sum > INT32_MAX || !buf_reserve_place(data, (size_t)sum))
+        return out_of_room(reader, page, data, err);
+    uint8_t *to = data->data + data->length;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t index = indices[i];
+        size_t start = index ? (size_t)from[index - 1] : 0, length = (size_t)from[index] - start;
+        if (length)
+            copy_short(to, bytes + start, length);
+        to += length;
+        ends[i] = (int32_t)(to - data->data);
+    }
+    data->length = (size_t)(to - data->data);
+    return STATUS_OK;
+}
+
+/* ---- one page ---- */
+
+static bool is_dictionary_encoding(int encoding)
+{
+    return encoding == ENC_RLE_DICTIONARY || encoding == ENC_PLAIN_DICTIONARY;
+}
+
+/* The dictionary is kept: values that came without one are new entries of it. */
+static enum status read_kept(struct leaf_reader *reader, const struct page *page, struct cursor *in,
+                             uint32_t *indices, size_t count, struct error *err)
+{
+    struct values *to = &reader->dictionary;
+    if (is_dictionary_encoding(page->encoding))
+        return read_indices(reader, page, in, indices, count, err);
+    int32_t *ends = (int32_t *)(void *)buf_extend(&to->ends, (count + 1) * sizeof *ends);
+    if (!ends || reader->dictionary_count > INT32_MAX - count)
+        return out_of_room(reader, page, &to->ends, err);
+    buf_truncate(&to->ends, to->ends.length - sizeof *ends);
+    TRY(append_bytes(reader, page, in, &to->data, ends, count, err));
+    for (size_t i = 0; i < count; i++)
+        indices[i] = (uint32_t)(reader->dictionary_count + i);
+    reader->dictionary_count += count;
+    return STATUS_OK;
+}
+
+enum status leaf_read_values(struct leaf_reader *reader, const struct page *page, struct cursor *in,
+                             size_t count, struct error *err)
+{
+    size_t slot = reader->slot_count;
+    uint8_t *fixed = reader->values.data.data;
+    if (reader->keeps_dictionary)
+        return read_kept(reader, page, in, (uint32_t *)(void *)reader->indices.data + slot, count,
+                         err);
+    int32_t *ends = (int32_t *)(void *)reader->values.ends.data;
+    if (!is_dictionary_encoding(page->encoding))
+        return reader->width
+                   ? read_converted(reader, page, in, fixed + slot * reader->width, count, err)
+                   : append_bytes(reader, page, in, &reader->values.data, ends + slot, count, err);
+    buf_clear(&reader->scratch_ends);
+    uint32_t *indices =
+        (uint32_t *)(void *)buf_extend(&reader->scratch_ends, (count + 1) * sizeof *indices);
+    if (!indices)
+        return out_of_room(reader, page, &reader->scratch_ends, err);
+    TRY(read_indices(reader, page, in, indices, count, err));
+    if (!reader->width)
+        return gather_bytes(reader, page, indices, ends + slot, count, err);
+    gather_fixed(reader->dictionary.data.data, reader->width, indices, fixed + slot * reader->width,
+                 count);
+    return STATUS_OK;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The columns that are wanted, found among those that are there; plan, fetch, decode.
+ */
+#include "format/parquet/reader_internal.h"
+
+/* ---- binding ---- */
+
+struct binder {
+    struct parquet_reader *reader;
+    struct error *err;
+};
+
+static enum status invalid(const struct binder *binder, const struct arrow_field *field,
+                           const char *what)
+{
+    return error_set(binder->err, STATUS_INVALID, "parquet: column %.100s: %s", field->name, what);
+}
+
+static enum status out_of_memory(const struct binder *binder)
+{
+    return error_set(binder->err, STATUS_NO_MEMORY, "parquet: no memory for a reader");
+}
+
+static const struct parquet_node *find_node(const struct binder *binder,
+                                            const struct parquet_node *nodes, uint32_t count,
+                                            const struct arrow_field *wanted, uint32_t hint)
+{
+    bool is_by_id = binder->reader->options.binds_by_id && wanted->field_id;
+    for (uint32_t i = 0; i < count; i++) { /* from the hint on: most often it is right */
+        const struct parquet_node *node = &nodes[(hint + i) % count];
+        if (is_by_id ? node->field->field_id == wanted->field_id
+                     : strcmp(node->field->name, wanted->name) == 0)
+            return node;
+    }
+    return NULL;
+}
+
+/* How the file's leaf becomes what is wanted; false: it does not. */
+static bool find_conversion(const struct parquet_leaf *leaf, const struct arrow_field *wanted,
+                            enum conversion *out_conversion)
+{
+    enum arrow_type type = leaf->field->type;
+    bool is_bytes = type == ARROW_UTF8 || type == ARROW_BINARY;
+    *out_conversion = CONVERT_NONE;
+    if (leaf->physical == PARQUET_INT96)
+        *out_conversion = CONVERT_INT96;
+    else if (type == ARROW_TIMESTAMP_US && leaf->unit == PARQUET_MILLIS)
+        *out_conversion = CONVERT_MILLIS;
+    else if (leaf->physical == PARQUET_INT32 && type == ARROW_INT64)
+        *out_conversion = CONVERT_U32_TO_I64;
+    if (type == ARROW_INT32 && wanted->type == ARROW_INT64) {
+        *out_conversion = CONVERT_I32_TO_I64;
+        return true;
+    }
+    if (type == ARROW_FLOAT && wanted->type == ARROW_DOUBLE) {
+        *out_conversion = CONVERT_FLOAT_TO_DOUBLE;
+        return true;
+    }
+    if (is_bytes && (wanted->type == ARROW_UTF8 || wanted->type == ARROW_BINARY))
+        return true;
+    return type == wanted->type &&
+           (type != ARROW_FIXED || leaf->width == (uint32_t)wanted->byte_width);
+}
+
+static enum status bind(struct binder *binder, const struct arrow_field *wanted,
+                        const struct parquet_node *node, struct binding *binding);
+
+/* A field that the file does not have is null with all below it. */
+static enum status bind_missing(struct binder *binder, const struct arrow_field *wanted,
+                                struct binding *binding)
+{
+    *binding = (struct binding){.field = wanted};
+    if (!wanted->is_nullable)
+        return invalid(binder, wanted, "required, and not in the file");
+    return STATUS_OK;
+}
+
+static enum status bind_children(struct binder *binder, const struct arrow_field *wanted,
+                                 const struct parquet_node *node, struct binding *binding)
+{
+    bool is_struct = wanted->type == ARROW_STRUCT, has_any = false;
+    if (!is_struct && wanted->child_count != node->field->child_count)
+        return invalid(binder, wanted, "another count of children");
+    binding->children =
+        arena_alloc_zero(&binder->reader->arena, wanted->child_count, sizeof *binding->children);
+    if (!binding->children)
+        return out_of_memory(binder);
+    for (uint32_t i = 0; i < wanted->child_count; i++) {
+        const struct arrow_field *child = &wanted->children[i];
+        const struct parquet_node *found =
+            is_struct ? find_node(binder, node->children, node->field->child_count, child, i)
+                      : &node->children[i];
+        struct binding *to = &binding->children[i];
+        if (!found) {
+            TRY(bind_missing(binder, child, to));
+            continue;
+        }
+        TRY(bind(binder, child, found, to));
+        if (!has_any)
+            binding->leaf = to->leaf;
+        has_any = true;
+    }
+    if (!has_any) /* its levels are still to be known */
+        binder->reader->places[binding->leaf] = 0;
+    return STATUS_OK;
+}
+
+static enum status bind(struct binder *binder, const struct arrow_field *wanted,
+                        const struct parquet_node *node, struct binding *binding)
+{
+    const struct parquet_file *file = binder->reader->file;
+    bool is_nested = node->children != NULL;
+    *binding = (struct binding){.field = wanted, .node = node, .leaf = node->first_leaf};
+    if (is_nested && node->field->type != wanted->type)
+        return invalid(binder, wanted, "another type in the file");
+    if (wanted->is_dictionary && wanted->type != ARROW_UTF8 && wanted->type != ARROW_BINARY)
+        return error_set(binder->err, STATUS_USAGE,
+                         "parquet: column %.100s: only text and binary are kept as dictionaries",
+                         wanted->name);
+    if (is_nested)
+        return bind_children(binder, wanted, node, binding);
+    if (!find_conversion(&file->leaves[node->first_leaf], wanted, &binding->conversion))
+        return invalid(binder, wanted, "another type in the file");
+    binder->reader->places[node->first_leaf] = 0; /* numbered later */
+    return STATUS_OK;
+}
+
+static enum status bind_all(struct binder *binder)
+{
+    struct parquet_reader *reader = binder->reader;
+    const struct parquet_file *file = reader->file;
+    const struct arrow_schema *schema = reader->schema;
+    size_t leaves = file->leaf_count;
+    reader->bindings =
+        arena_alloc_zero(&reader->arena, schema->field_count, sizeof *reader->bindings);
+    reader->places = arena_alloc(&reader->arena, (leaves + 1) * sizeof *reader->places);
+    reader->leaves = arena_alloc(&reader->arena, (leaves + 1) * sizeof *reader->leaves);
+    if (!reader->bindings || !reader->places || !reader->leaves)
+        return out_of_memory(binder);
+    for (size_t i = 0; i < leaves; i++)
+        reader->places[i] = UINT32_MAX;
+    for (uint32_t i = 0; i < schema->field_count; i++) {
+        const struct arrow_field *wanted = &schema->fields[i];
+        const struct parquet_node *node =
+            find_node(binder, file->nodes, file->schema.field_count, wanted, i);
+        TRY(node ? bind(binder, wanted, node, &reader->bindings[i])
+                 : bind_missing(binder, wanted, &reader->bindings[i]));
+    }
+    for (uint32_t i = 0; i < leaves; i++) {
+        if (reader->places[i] == UINT32_MAX)
+            continue;
+        reader->places[i] = (uint32_t)reader->leaf_count;
+        reader->leaves[reader->leaf_count++] = i;
+    }
+    return STATUS_OK;
+}
+
+enum status parquet_reader_create(const struct parquet_file *file,
+                                  const struct parquet_read_options *options,
+                                  struct parquet_reader **out_reader, struct error *err)
+{
+    struct parquet_reader *reader = mem_alloc_zero(1, sizeof *reader);
+    struct binder binder = {.reader = reader, .err = err};
+    if (!reader)
+        return error_set(err, STATUS_NO_MEMORY, "parquet: no memory for a reader");
+    reader->file = file;
+    reader->options = *options;
+    reader->schema = options->schema ? options->schema : &file->schema;
+    enum status status = bind_all(&binder);
+    if (status == STATUS_OK)
+        *out_reader = reader;
+    else
+        parquet_reader_destroy(reader);
+    return status;
+}
+
+void parquet_reader_destroy(struct parquet_reader *reader)
+{
+    if (!reader)
+        return;
+    arena_deinit(&reader->arena);
+    mem_free(reader);
+}
+
+const struct arrow_schema *parquet_reader_schema(const struct parquet_reader *reader)
+{
+    return reader->schema;
+}
+
+/* ---- plan, fetch, decode ---- */
+
+size_t parquet_reader_range_count(const struct parquet_reader *reader)
+{
+    return reader->leaf_count;
+}
+
+void parquet_reader_plan(const struct parquet_reader *reader, size_t group,
+                         struct parquet_range *out_ranges)
+{
+    CHECK(group < reader->file->group_count);
+    for (size_t i = 0; i < reader->leaf_count; i++) {
+        uint32_t leaf = reader->leaves[i];
+        const struct parquet_chunk *chunk = &reader->file->groups[group].chunks[leaf];
+        out_ranges[i] =
+            (struct parquet_range){.offset = chunk->offset, .bytes = chunk->bytes, .leaf = leaf};
+    }
+}
+
+enum status parquet_reader_decode(struct parquet_reader *reader, size_t group,
+                                  const struct span *ranges, struct arrow_batch *out_batch,
+                                  struct error *err)
+{
+    CHECK(group < reader->file->group_count);
+    for (size_t i = 0; i < reader->leaf_count; i++)
+        CHECK(ranges[i].length == reader->file->groups[group].chunks[reader->leaves[i]].bytes);
+    return group_assemble(reader, group, ranges, out_batch, err);
+}
+
+static enum status fetch(struct parquet_reader *reader, const struct parquet_range *range,
+                         size_t group, struct span *out_bytes, struct error *err)
+{
+    const struct parquet_source *source = &reader->file->source;
+    const char *path = reader->file->leaves[range->leaf].path;
+    if (range->bytes > SIZE_MAX / 2)
+        return error_set(err, STATUS_LIMIT, "parquet: column %.100s: too large", path);
+    uint8_t *place = mem_alloc((size_t)range->bytes + 1);
+    if (!place)
+        return error_set(err, STATUS_NO_MEMORY, "parquet: column %.100s: no memory", path);
+    *out_bytes = span_of(place, (size_t)range->bytes);
+    if (source->read(source->context, range->offset, (size_t)range->bytes, place, err) != STATUS_OK)
+        return error_prefix(err, "parquet: column %.100s, row group %zu", path, group);
+    return STATUS_OK;
+}
+
+static void free_span(struct span bytes)
+{
+    union { /* ours, and not written through while it is a span */
+        const uint8_t *in;
+        void *out;
+    } memory = {.in = bytes.data};
+    mem_free(memory.out);
+}
+
+enum status parquet_reader_read(struct parquet_reader *reader, size_t group,
+                                struct arrow_batch *out_batch, struct error *err)
+{
+    size_t count = reader->leaf_count;
+    struct parquet_range *ranges = mem_alloc((count + 1) * sizeof *ranges);
+    struct span *spans = mem_alloc_zero(count + 1, sizeof *spans);
+    enum status status = STATUS_OK;
+    if (!ranges || !spans) {
+        status = error_set(err, STATUS_NO_MEMORY, "parquet: no memory for a plan");
+        goto done;
+    }
+    parquet_reader_plan(reader, group, ranges);
+    for (size_t i = 0; i < count; i++)
+        TRY_OR_DONE(status, fetch(reader, &ranges[i], group, &spans[i], err));
+    status = parquet_reader_decode(reader, group, spans, out_batch, err);
+done:
+    for (size_t i = 0; spans && i < count; i++)
+        free_span(spans[i]);
+    mem_free(spans);
+    mem_free(ranges);
+    return status;
+}
+
+/* ---- selecting by name ---- */
+
+/* Whether `name` is the path or leads to it: 2 for the thing itself (or below), 1 on the way. */
+static int match(const char *name, const char *path)
+{
+    size_t name_length = strlen(name), path_length = strlen(path);
+    size_t shorter = size_min(name_length, path_length);
+    if (strncmp(name, path, shorter) != 0)
+        return 0;
+    if (name_length <= path_length)
+        return path[name_length] == '\0' || path[name_length] == '.' ? 2 : 0;
+    return name[path_length] == '.';
+}
+
+struct selection {
+    const char *const *names;
+    size_t count;
+    bool *was_found;
+    struct arena *arena;
+};
+
+static bool select_fields(const struct selection *selection, const char *prefix,
+                          const struct arrow_field *fields, uint32_t count,
+                          struct arrow_field **out_fields, uint32_t *out_count)
+{
+    uint32_t kept = 0;
+    struct arrow_field *to = arena_alloc_zero(selection->arena, count, sizeof *to);
+    if (!to)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *path = *prefix ? arena_format(selection->arena, "%s.%s", prefix, fields[i].name)
+                                   : fields[i].name;
+        int best = 0;
+        for (size_t j = 0; path && j < selection->count; j++) {
+            int how = match(selection->names[j], path);
+            selection->was_found[j] |= how == 2;
+            best = how > best ? how : best;
+        }
+        if (!path)
+            return false;
+        if (best == 0 || (best == 1 && fields[i].type != ARROW_STRUCT))
+            continue;
+        to[kept] = fields[i];
+        if (best == 1 && !select_fields(selection, path, fields[i].children, fields[i].child_count,
+                                        &to[kept].children, &to[kept].child_count))
+            return false;
+        kept += to[kept].type != ARROW_STRUCT || to[kept].child_count > 0;
+    }
+    *out_fields = to;
+    *out_count = kept;
+    return true;
+}
+
+enum status parquet_schema_select(const struct parquet_file *file, const char *const *names,
+                                  size_t count, struct arena *arena,
+                                  struct arrow_schema *out_schema, struct error *err)
+{
+    struct arrow_schema schema;
+    struct selection selection = {.names = names, .count = count, .arena = arena};
+    selection.was_found = arena_alloc_zero(arena, count, sizeof *selection.was_found);
+    if (!selection.was_found ||
+        !select_fields(&selection, "", file->schema.fields, file->schema.field_count,
+                       &schema.fields, &schema.field_count))
+        return error_set(err, STATUS_NO_MEMORY, "parquet: no memory for a schema");
+    for (size_t i = 0; i < count; i++)
+        if (!selection.was_found[i])
+            return error_set(err, STATUS_NOT_FOUND, "parquet: no column %.100s", names[i]);
+    *out_schema = schema;
+    return STATUS_OK;
+}

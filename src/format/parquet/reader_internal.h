@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the reading half of this module. read_footer.c and read_schema.c make a parquet_file of
+ * a footer; reader.c binds what is wanted to what is there; read_pages.c walks a chunk's pages,
+ * read_values.c puts their values where Arrow wants them, with the encodings of decode.c;
+ * read_assemble.c makes lists and structs of the levels.
+ */
+#ifndef SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
+#define SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
+
+#include "format/codec/codec.h"
+#include "format/parquet/parquet_reader.h"
+
+enum {
+    ENC_PLAIN = 0,
+    ENC_PLAIN_DICTIONARY = 2,
+    ENC_RLE = 3,
+    ENC_BIT_PACKED = 4,
+    ENC_DELTA_BINARY_PACKED = 5,
+    ENC_DELTA_LENGTH_BYTE_ARRAY = 6,
+    ENC_DELTA_BYTE_ARRAY = 7,
+    ENC_RLE_DICTIONARY = 8,
+    ENC_BYTE_STREAM_SPLIT = 9,
+};
+
+enum { MAGIC_BYTES = 4, TAIL_BYTES = 8 };
+
+/* ---- schema ---- */
+
+/* What the levels of a leaf mean at one field on its path. An entry of levels (rep, def) begins a
+ * slot of the field where rep <= slot_rep and def >= slot_def; the slot has a value where def >=
+ * def. Lists and maps: an entry is an element where rep <= slot_rep + 1 and def >= def + 1. */
+struct parquet_node {
+    const struct arrow_field *field;
+    uint8_t def, slot_def, slot_rep;
+    bool is_optional; /* so in the file; a null of its own has def - 1 */
+    uint32_t first_leaf, leaf_count;
+    struct parquet_node *children; /* as the field's */
+};
+
+/* A SchemaElement. */
+struct schema_element {
+    struct span name;
+    int32_t physical, width, repetition, child_count, converted, scale, precision, field_id;
+    int32_t logical; /* the union's field; 0: none */
+    bool is_utc, is_signed;
+    int32_t unit, bits, logical_scale, logical_precision;
+};
+
+/* Fills schema, nodes and leaves of `file` from its elements, depth first. */
+enum status schema_build(struct parquet_file *file, const struct schema_element *elements,
+                         size_t count, struct error *err) MUST_CHECK;
+
+/* ---- encodings; false: the bytes do not hold what they should ---- */
+
+/* RLE / bit-packed hybrid of `count` values. */
+bool decode_hybrid_u8(struct cursor *in, unsigned width, uint8_t *out, size_t count);
+bool decode_hybrid_u32(struct cursor *in, unsigned width, uint32_t *out, size_t count);
+/* The levels of old files: packed from the most significant bit, `count` of them. */
+bool decode_bit_packed(struct cursor *in, unsigned width, uint8_t *out, size_t count);
+/* DELTA_BINARY_PACKED; exactly `count` values must be there. */
+bool decode_delta_i32(struct cursor *in, int32_t *out, size_t count);
+bool decode_delta_i64(struct cursor *in, int64_t *out, size_t count);
+bool decode_stream_split(struct cursor *in, size_t width, uint8_t *out, size_t count);
+bool decode_plain_bools(struct cursor *in, uint8_t *out, size_t count); /* a byte each */
+
+/* ---- pages ---- */
+
+enum page_kind { PAGE_KIND_DATA, PAGE_KIND_DICTIONARY };
+
+struct page {
+    enum page_kind kind;
+    uint64_t offset; /* of its header in the file */
+    size_t level_count;
+    int encoding, rep_encoding, def_encoding;
+    bool is_v2;
+    struct span rep, def; /* v2: the level sections */
+    struct span body;     /* expanded; v1: with the level sections in front */
+};
+
+/* A walk over the pages of a chunk. */
+struct page_walk {
+    const struct parquet_file *file;
+    const struct parquet_leaf *leaf;
+    const struct parquet_chunk *chunk;
+    size_t group;
+    struct cursor in;
+    const uint8_t *start;
+    bool skips_checksums;
+    struct buf expanded; /* the page at hand */
+};
+
+/* The next data or dictionary page; others are stepped over. NOT_FOUND at the end of the chunk. Its
+ * spans live until the next call. */
+enum status page_next(struct page_walk *walk, struct page *out_page, struct error *err) MUST_CHECK;
+/* CORRUPT or `status` with the column, the row group and the byte offset. */
+enum status page_fault(const struct page_walk *walk, uint64_t offset, enum status status,
+                       struct error *err, const char *format, ...) PRINTF_LIKE(5, 6);
+
+/* ---- a leaf of a row group ---- */
+
+/* What becomes of a physical value on its way to Arrow. */
+enum conversion {
+    CONVERT_NONE,
+    CONVERT_I32_TO_I64,
+    CONVERT_U32_TO_I64,
+    CONVERT_FLOAT_TO_DOUBLE,
+    CONVERT_MILLIS, /* int64 ms to us */
+    CONVERT_INT96,  /* to us */
+};
+
+/* Values laid end to end: fixed-width ones, or bytes with their ends. */
+struct values {
+    struct buf data;
+    struct buf ends; /* int32, byte arrays: where each value ends in `data` */
+};
+
+struct leaf_reader {
+    struct page_walk walk;
+    enum conversion conversion;
+    uint32_t physical_width; /* bytes as stored; 0: byte arrays; booleans 1 */
+    uint32_t width;          /* bytes in Arrow; 0: byte arrays; booleans a byte until the end */
+    bool is_text, keeps_dictionary;
+    bool reads_values; /* false: only its levels are wanted */
+    size_t levels_wanted, level_count, slot_count, null_count;
+    uint8_t slot_def;         /* from which an entry is a slot */
+    struct buf rep, def;      /* a byte a level; empty where the maximum is 0 */
+    struct values values;     /* a slot each (nulls zero or empty); or the dictionary kept */
+    struct buf indices;       /* int32 a slot, where the dictionary is kept */
+    struct values dictionary; /* of the chunk, as `values` are stored */
+    size_t dictionary_page_count,
+        dictionary_count; /* kept: plain values behind those of the page */
+    bool has_dictionary;
+    struct buf scratch, scratch_ends;
+};
+
+void leaf_reader_deinit(struct leaf_reader *reader); /* accepts a zeroed one */
+/* All pages of the chunk. Begin with the walk and the members above `levels_wanted` set. */
+enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max,
+                             struct error *err) MUST_CHECK;
+/* The values of one page, `count` of them. */
+enum status leaf_read_values(struct leaf_reader *reader, const struct page *page, struct cursor *in,
+                             size_t count, struct error *err) MUST_CHECK;
+enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *page,
+                                 struct error *err) MUST_CHECK;
+
+/* ---- what is wanted, bound to what is there ---- */
+
+struct binding {
+    const struct arrow_field *field; /* wanted */
+    const struct parquet_node *node; /* NULL: the file has it not */
+    uint32_t leaf;                   /* whose levels speak for this field */
+    enum conversion conversion;
+    struct binding *children;
+};
+
+struct parquet_reader {
+    const struct parquet_file *file;
+    struct parquet_read_options options;
+    const struct arrow_schema *schema;
+    struct binding *bindings; /* one a field of the schema */
+    uint32_t *leaves;         /* those that are read, rising */
+    size_t leaf_count;
+    uint32_t *places; /* of each leaf of the file among them, or UINT32_MAX */
+    struct arena arena;
+};
+
+/* A batch from the bytes of a group's chunks. */
+enum status group_assemble(struct parquet_reader *reader, size_t group, const struct span *ranges,
+                           struct arrow_batch *out_batch, struct error *err) MUST_CHECK;
+
+#endif
