@@ -277,25 +277,30 @@ static enum status keep_chunk(struct footer *footer, const struct chunk_metadata
         metadata->dictionary_offset > 0 && metadata->dictionary_offset < metadata->data_offset;
     if (chunk->has_dictionary)
         start = metadata->dictionary_offset;
+    int64_t bytes = metadata->bytes;
     const char *what = NULL;
+    if (metadata->value_count == 0 && start < MAGIC_BYTES) { /* no rows: arrow says 0 */
+        start = MAGIC_BYTES;
+        bytes = 0;
+    }
     if (metadata->file_path_seen)
         return error_set(footer->err, STATUS_UNSUPPORTED,
                          "parquet: column %.100s, row group %zu: lies in another file", leaf->path,
                          group);
     if (metadata->physical != (int64_t)leaf->physical)
         what = "its type is not the schema's";
-    else if (metadata->value_count < 0 || metadata->bytes < 0 || metadata->codec < 0 ||
+    else if (metadata->value_count < 0 || bytes < 0 || metadata->codec < 0 ||
              metadata->codec > INT32_MAX)
         what = "its sizes make no sense";
     else if (start < MAGIC_BYTES || (uint64_t)start > footer->data_end ||
-             (uint64_t)metadata->bytes > footer->data_end - (uint64_t)start)
+             (uint64_t)bytes > footer->data_end - (uint64_t)start)
         what = "its pages do not lie within the file";
     if (what)
         return error_set(footer->err, STATUS_CORRUPT,
                          "parquet: column %.100s, row group %zu, byte %" PRId64 ": %s", leaf->path,
                          group, start, what);
     chunk->offset = (uint64_t)start;
-    chunk->bytes = (uint64_t)metadata->bytes;
+    chunk->bytes = (uint64_t)bytes;
     chunk->plain_bytes = metadata->plain_bytes < 0 ? 0 : (uint64_t)metadata->plain_bytes;
     chunk->value_count = (uint64_t)metadata->value_count;
     chunk->codec = (int32_t)metadata->codec;

@@ -162,7 +162,7 @@ static enum status expand(struct page_walk *walk, const struct page *page, bool 
         return STATUS_OK;
     }
     buf_clear(&walk->expanded);
-    *out_body = (struct span){0};
+    *out_body = span_of(stored.data, 0); /* nothing, but somewhere */
     if (bytes == 0)
         return STATUS_OK;
     if (!buf_extend(&walk->expanded, bytes))
