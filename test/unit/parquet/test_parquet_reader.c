@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What C can tell about the Parquet reader: damage of every kind is answered with a status, limits
+ * hold, old schemas have the right shape. That values come out as others wrote them is
+ * test/interop's to show. Takes the folder of test/fuzz/corpus/parquet as its argument.
+ */
+#include "../unit.h"
+#include "format/parquet/parquet.h"
+#include "format/parquet/reader_internal.h"
+
+static const char *corpus;
+
+static struct buf load(const char *name)
+{
+    char path[1024];
+    struct buf bytes = {0};
+    snprintf(path, sizeof path, "%s/%s", corpus, name);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    uint8_t chunk[4096];
+    for (size_t count; (count = fread(chunk, 1, sizeof chunk, file)) > 0;)
+        buf_put(&bytes, chunk, count);
+    fclose(file);
+    return bytes;
+}
+
+/* Reads everything; a batch that is accepted must be one. */
+static enum status read_all(struct span file_bytes, bool skips_checksums, struct error *err)
+{
+    struct parquet_limits limits = parquet_limits_default();
+    struct parquet_read_options options = {.skips_checksums = skips_checksums};
+    struct parquet_file *file = NULL;
+    struct parquet_reader *reader = NULL;
+    struct error bad;
+    enum status status = STATUS_OK;
+    limits.metadata_bytes_max = limits.page_bytes_max = limits.batch_bytes_max = 1 << 20;
+    TRY_OR_DONE(status,
+                parquet_file_open(parquet_source_of_span(&file_bytes), &limits, &file, err));
+    TRY_OR_DONE(status, parquet_reader_create(file, &options, &reader, err));
+    for (size_t i = 0; i < file->group_count; i++) {
+        struct arrow_batch batch;
+        TRY_OR_DONE(status, parquet_reader_read(reader, i, &batch, err));
+        for (uint32_t j = 0; j < file->schema.field_count; j++)
+            if (arrow_array_validate(&file->schema.fields[j], &batch.columns[j], &bad) != STATUS_OK)
+                fail_msg("accepted, but: %s", bad.message);
+        arrow_batch_deinit(&batch);
+    }
+done:
+    parquet_reader_destroy(reader);
+    parquet_file_close(file);
+    return status;
+}
+
+static const char *const files[] = {
+    "byte_stream_split_v2",
+    "codec_gzip",
+    "codec_lz4",
+    "codec_snappy",
+    "codec_zstd",
+    "delta_binary_packed_v1",
+    "delta_byte_array_v2",
+    "delta_length_byte_array_v1",
+    "dict_v1",
+    "dict_v2",
+    "int96",
+    "nested_l_v1",
+    "nested_ll_v2",
+    "nested_m_v1",
+    "nested_st_v2",
+    "ours_flat",
+    "ours_nested",
+    "plain_v1",
+    "rle_v1",
+    "rle_v2",
+    "stats",
+};
+
+static void test_whole_files_are_read(void **state)
+{
+    (void)state;
+    struct error err;
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        struct buf bytes = load(files[i]);
+        assert_ok(read_all(span_of(bytes.data, bytes.length), false, &err));
+        buf_deinit(&bytes);
+    }
+}
+
+/* Each in memory of its own length, so that a sanitizer sees the byte behind. */
+static enum status read_copy(const struct buf *bytes, size_t length, bool skips_checksums)
+{
+    struct error err;
+    uint8_t *copy = mem_alloc(length + !length);
+    if (length)
+        memcpy(copy, bytes->data, length);
+    enum status status = read_all(span_of(copy, length), skips_checksums, &err);
+    mem_free(copy);
+    return status;
+}
+
+static void test_every_truncation_is_answered(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        struct buf bytes = load(files[i]);
+        for (size_t length = 0; length < bytes.length; length++)
+            assert_int_not_equal(STATUS_OK, read_copy(&bytes, length, true));
+        buf_deinit(&bytes);
+    }
+}
+
+/* Without checksums, so that the damage is seen by what decodes. */
+static void test_every_bit_flip_is_answered(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        struct buf bytes = load(files[i]);
+        for (size_t at = 0; at < bytes.length; at++)
+            for (unsigned bit = 0; bit < 8; bit++) {
+                bytes.data[at] ^= (uint8_t)(1u << bit);
+                (void)!read_copy(&bytes, bytes.length, true);
+                bytes.data[at] ^= (uint8_t)(1u << bit);
+            }
+        buf_deinit(&bytes);
+    }
+}
+
+/* With checksums, a flip in the pages of a file that has them is always seen. */
+static void test_checksums_see_every_flip(void **state)
+{
+    (void)state;
+    struct error err;
+    struct parquet_limits limits = parquet_limits_default();
+    struct parquet_file *file;
+    struct buf bytes = load("ours_flat");
+    struct span span = span_of(bytes.data, bytes.length);
+    assert_ok(parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+    for (uint32_t i = 0; i < file->leaf_count; i++) {
+        const struct parquet_chunk *chunk = &file->groups[0].chunks[i];
+        for (size_t at = (size_t)chunk->offset; at < chunk->offset + chunk->bytes; at++) {
+            bytes.data[at] ^= 0x10;
+            enum status status = read_all(span, false, &err);
+            if (status == STATUS_OK) /* a header's field that says nothing about the values */
+                assert_int_equal(read_all(span, true, &err), STATUS_OK);
+            else if (!strstr(err.message, file->leaves[i].path) ||
+                     !strstr(err.message, "row group 0, byte "))
+                fail_msg("byte %zu: %s", at, err.message);
+            bytes.data[at] ^= 0x10;
+        }
+    }
+    parquet_file_close(file);
+    buf_deinit(&bytes);
+}
+
+static void test_random_damage_is_answered(void **state)
+{
+    (void)state;
+    struct random random;
+    random_init(&random, 11);
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        struct buf bytes = load(files[i]);
+        for (int round = 0; round < 300; round++) {
+            uint8_t saved[8];
+            size_t places[8];
+            for (int j = 0; j < 8; j++) {
+                places[j] = (size_t)random_below(&random, bytes.length);
+                saved[j] = bytes.data[places[j]];
+                bytes.data[places[j]] = (uint8_t)random_next(&random);
+            }
+            (void)!read_copy(&bytes, bytes.length, true);
+            for (int j = 8; j-- > 0;)
+                bytes.data[places[j]] = saved[j];
+        }
+        buf_deinit(&bytes);
+    }
+}
+
+static void test_no_memory_is_answered(void **state)
+{
+    (void)state;
+    struct error err;
+    const char *const some[] = {"ours_nested", "dict_v1", "delta_byte_array_v2", "codec_zstd"};
+    for (size_t i = 0; i < COUNT_OF(some); i++) {
+        struct buf bytes = load(some[i]);
+        enum status status = STATUS_NO_MEMORY;
+        for (int64_t n = 0; status != STATUS_OK; n++) {
+            alloc_fail_after(n);
+            status = read_all(span_of(bytes.data, bytes.length), false, &err);
+            alloc_fail_after(-1);
+            if (status != STATUS_OK && status != STATUS_NO_MEMORY && status != STATUS_LIMIT)
+                fail_msg("%s, allocation %d: %s", some[i], (int)n, err.message);
+            assert_true(n < 1000);
+        }
+        buf_deinit(&bytes);
+    }
+}
+
+/* ---- limits ---- */
+
+static void test_limits_hold(void **state)
+{
+    (void)state;
+    struct error err;
+    struct parquet_file *file;
+    struct parquet_reader *reader;
+    struct arrow_batch batch;
+    struct parquet_read_options options = {0};
+    struct buf bytes = load("ours_nested");
+    struct span span = span_of(bytes.data, bytes.length);
+    struct parquet_limits limits = parquet_limits_default();
+    limits.metadata_bytes_max = 200;
+    assert_status(STATUS_LIMIT,
+                  parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+    limits = parquet_limits_default();
+    limits.element_count_max = 3;
+    assert_status(STATUS_LIMIT,
+                  parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+    limits = parquet_limits_default();
+    limits.depth_max = 2;
+    assert_status(STATUS_LIMIT,
+                  parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+    for (size_t max = 1; max < 1 << 14; max *= 4) {
+        limits = parquet_limits_default();
+        limits.batch_bytes_max = max;
+        assert_ok(parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+        assert_ok(parquet_reader_create(file, &options, &reader, &err));
+        enum status status = parquet_reader_read(reader, 0, &batch, &err);
+        if (status == STATUS_OK) {
+            assert_true(batch.arena.bytes_total <= max);
+            arrow_batch_deinit(&batch);
+        } else {
+            assert_int_equal(status, STATUS_LIMIT);
+            assert_true(max < 1 << 13);
+        }
+        parquet_reader_destroy(reader);
+        parquet_file_close(file);
+    }
+    limits = parquet_limits_default();
+    limits.page_bytes_max = 3;
+    assert_ok(parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+    assert_ok(parquet_reader_create(file, &options, &reader, &err));
+    assert_status(STATUS_LIMIT, parquet_reader_read(reader, 0, &batch, &err));
+    parquet_reader_destroy(reader);
+    parquet_file_close(file);
+    buf_deinit(&bytes);
+}
+
+/* ---- schemas of old writers; names as in LogicalTypes.md ---- */
+
+enum { REQUIRED = 0, OPTIONAL = 1, REPEATED = 2, LIST = 3, MAP = 1, NOT_CONVERTED = -1 };
+
+static struct schema_element group(const char *name, int repetition, int children, int converted)
+{
+    return (struct schema_element){.name = span_of_text(name),
+                                   .physical = -1,
+                                   .repetition = repetition,
+                                   .child_count = children,
+                                   .converted = converted};
+}
+
+static struct schema_element number(const char *name, int repetition)
+{
+    return (struct schema_element){.name = span_of_text(name),
+                                   .physical = PARQUET_INT32,
+                                   .repetition = repetition,
+                                   .converted = -1};
+}
+
+static void describe(const struct arrow_field *field, struct buf *out)
+{
+    static const char *const names[] = {[ARROW_INT32] = "int",
+                                        [ARROW_LIST] = "list",
+                                        [ARROW_STRUCT] = "struct",
+                                        [ARROW_MAP] = "map"};
+    buf_format(out, "%s%s", names[field->type], field->is_nullable ? "?" : "");
+    for (uint32_t i = 0; i < field->child_count; i++) {
+        buf_format(out, "%c%s:", i ? ',' : '<', field->children[i].name);
+        describe(&field->children[i], out);
+    }
+    buf_put_text(out, field->child_count ? ">" : "");
+}
+
+static void assert_shape(const char *shape, unsigned def, unsigned rep,
+                         const struct schema_element *elements, size_t count)
+{
+    struct error err;
+    struct buf text = {0};
+    struct parquet_file file = {.limits = parquet_limits_default()};
+    struct schema_element all[8] = {group("root", REQUIRED, 1, NOT_CONVERTED)};
+    memcpy(all + 1, elements, count * sizeof *elements);
+    assert_ok(schema_build(&file, all, count + 1, &err));
+    describe(&file.schema.fields[0], &text);
+    buf_put_byte(&text, 0);
+    assert_string_equal((const char *)text.data, shape);
+    assert_int_equal(file.leaves[0].max_def, def);
+    assert_int_equal(file.leaves[0].max_rep, rep);
+    buf_deinit(&text);
+    arena_deinit(&file.arena);
+}
+
+#define SHAPE(shape, def, rep, ...)                                                                \
+    do {                                                                                           \
+        const struct schema_element elements_[] = {__VA_ARGS__};                                   \
+        assert_shape(shape, def, rep, elements_, COUNT_OF(elements_));                             \
+    } while (0)
+
+static void test_lists_and_maps_of_old(void **state)
+{
+    (void)state;
+    SHAPE("list?<element:int?>", 3, 1, group("l", OPTIONAL, 1, LIST),
+          group("list", REPEATED, 1, NOT_CONVERTED), number("element", OPTIONAL));
+    SHAPE("list?<element:int>", 2, 1, group("l", OPTIONAL, 1, LIST), number("element", REPEATED));
+    SHAPE("list?<element:struct<a:int,b:int?>>", 2, 1, group("l", OPTIONAL, 1, LIST),
+          group("element", REPEATED, 2, NOT_CONVERTED), number("a", REQUIRED),
+          number("b", OPTIONAL));
+    SHAPE("list<element:struct<x:int>>", 1, 1, group("l", REQUIRED, 1, LIST),
+          group("array", REPEATED, 1, NOT_CONVERTED), number("x", REQUIRED));
+    SHAPE("list<element:struct<x:int>>", 1, 1, group("l", REQUIRED, 1, LIST),
+          group("l_tuple", REPEATED, 1, NOT_CONVERTED), number("x", REQUIRED));
+    SHAPE("list<element:int>", 1, 1, group("l", REQUIRED, 1, LIST),
+          group("bag", REPEATED, 1, NOT_CONVERTED), number("x", REQUIRED));
+    SHAPE("list<element:list<element:int>>", 2, 2, group("l", REQUIRED, 1, LIST),
+          group("array", REPEATED, 1, LIST), number("array", REPEATED));
+    SHAPE("list<element:int>", 1, 1, number("n", REPEATED));
+    SHAPE("list<element:struct<a:int>>", 1, 1, group("g", REPEATED, 1, NOT_CONVERTED),
+          number("a", REQUIRED));
+    SHAPE("map?<key:int,value:int?>", 2, 1, group("m", OPTIONAL, 1, MAP),
+          group("map", REPEATED, 2, 2), number("key", REQUIRED), number("value", OPTIONAL));
+    SHAPE("map<key:int,value:int?>", 1, 1, group("m", REQUIRED, 1, 2),
+          group("map", REPEATED, 2, NOT_CONVERTED), number("k", REQUIRED), number("v", OPTIONAL));
+    SHAPE("map<key:int,value:int>", 2, 1, group("m", REQUIRED, 1, MAP),
+          group("key_value", REPEATED, 2, NOT_CONVERTED), number("k", OPTIONAL),
+          number("v", REQUIRED));
+    SHAPE("struct<x:int>", 0, 0, group("l", REQUIRED, 1, LIST), number("x", REQUIRED));
+}
+
+static void test_schemas_that_lie(void **state)
+{
+    (void)state;
+    struct error err;
+    static struct schema_element deep[10001];
+    deep[0] = group("root", REQUIRED, 1, NOT_CONVERTED);
+    for (size_t i = 1; i < COUNT_OF(deep) - 1; i++)
+        deep[i] = group("g", i % 2 ? OPTIONAL : REPEATED, 1, NOT_CONVERTED);
+    deep[10000] = number("x", REQUIRED);
+    struct parquet_file file = {.limits = parquet_limits_default()};
+    assert_status(STATUS_LIMIT, schema_build(&file, deep, COUNT_OF(deep), &err));
+    struct schema_element short_of[] = {group("root", REQUIRED, 2, NOT_CONVERTED),
+                                        number("x", REQUIRED)};
+    assert_status(STATUS_CORRUPT, schema_build(&file, short_of, 2, &err));
+    short_of[0].child_count = 1;
+    short_of[1].repetition = 3;
+    assert_status(STATUS_CORRUPT, schema_build(&file, short_of, 2, &err));
+    short_of[1] = group("g", OPTIONAL, 0, NOT_CONVERTED);
+    assert_status(STATUS_UNSUPPORTED, schema_build(&file, short_of, 2, &err));
+    short_of[1] = group("g", OPTIONAL, INT32_MAX, NOT_CONVERTED);
+    assert_status(STATUS_CORRUPT, schema_build(&file, short_of, 2, &err));
+    arena_deinit(&file.arena);
+}
+
+/* ---- encodings ---- */
+
+static void test_delta_vector(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {0x80, 0x01, 0x04, 0x08, 0x0e, 0x03, 0x02, 0, 0,
+                                    0,    0xc0, 0x3f, 0,    0,    0,    0,    0, 0};
+    static const int64_t wanted[] = {7, 5, 3, 1, 2, 3, 4, 5};
+    int64_t got[8];
+    int32_t narrow[8];
+    struct cursor in = cursor_of(bytes, sizeof bytes);
+    assert_true(decode_delta_i64(&in, got, 8));
+    assert_memory_equal(got, wanted, sizeof wanted);
+    in = cursor_of(bytes, sizeof bytes);
+    assert_true(decode_delta_i32(&in, narrow, 8));
+    assert_int_equal(narrow[7], 5);
+    in = cursor_of(bytes, sizeof bytes);
+    assert_false(decode_delta_i64(&in, got, 7)); /* another count than is said */
+    in = cursor_of(bytes, 10);
+    assert_false(decode_delta_i64(&in, got, 8));
+}
+
+/* BIT_PACKED of Encodings.md: 0..7 in three bits each. */
+static void test_bit_packed_vector(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {0x05, 0x39, 0x77};
+    uint8_t got[8];
+    struct cursor in = cursor_of(bytes, sizeof bytes);
+    assert_true(decode_bit_packed(&in, 3, got, 8));
+    for (uint8_t i = 0; i < 8; i++)
+        assert_int_equal(got[i], i);
+    in = cursor_of(bytes, 2);
+    assert_false(decode_bit_packed(&in, 3, got, 8));
+}
+
+static void test_runs_that_lie(void **state)
+{
+    (void)state;
+    uint8_t got[64];
+    uint32_t wide[64];
+    static const uint8_t value_too_wide[] = {0x10, 0x04}; /* eight times 4, in two bits */
+    static const uint8_t endless[] = {0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0x01};
+    static const uint8_t empty_runs[] = {0x00, 0x01, 0x00, 0x01};
+    struct cursor in = cursor_of(value_too_wide, sizeof value_too_wide);
+    assert_false(decode_hybrid_u8(&in, 2, got, 8));
+    in = cursor_of(endless, sizeof endless);
+    assert_true(decode_hybrid_u8(&in, 1, got, 64));
+    assert_int_equal(got[63], 1);
+    in = cursor_of(empty_runs, sizeof empty_runs);
+    assert_false(decode_hybrid_u32(&in, 1, wide, 8));
+    in = cursor_of(empty_runs, 0);
+    assert_false(decode_hybrid_u32(&in, 1, wide, 1));
+    assert_true(decode_hybrid_u32(&in, 1, wide, 0) || in.failed);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whole_files_are_read),
+        cmocka_unit_test(test_every_truncation_is_answered),
+        cmocka_unit_test(test_every_bit_flip_is_answered),
+        cmocka_unit_test(test_checksums_see_every_flip),
+        cmocka_unit_test(test_random_damage_is_answered),
+        cmocka_unit_test(test_no_memory_is_answered),
+        cmocka_unit_test(test_limits_hold),
+        cmocka_unit_test(test_lists_and_maps_of_old),
+        cmocka_unit_test(test_schemas_that_lie),
+        cmocka_unit_test(test_delta_vector),
+        cmocka_unit_test(test_bit_packed_vector),
+        cmocka_unit_test(test_runs_that_lie),
+    };
+    corpus = argc > 1 ? argv[1] : "test/fuzz/corpus/parquet";
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
