@@ -91,4 +91,7 @@ struct gen_options gen_options_default(void);
 enum status gen_run(struct env *env, const struct gen_options *options,
                     struct gen_report *out_report, struct error *err) MUST_CHECK;
 
+/* sluice gen --verify: the exit code. */
+int gen_verify(struct invocation *invocation, const char *receipts_path, bool as_json);
+
 #endif

@@ -327,6 +327,10 @@ enum status gen_run(struct env *env, const struct gen_options *options,
     if (status == STATUS_OK && options->receipts_path &&
         !(run.receipts = fopen(options->receipts_path, "we")))
         status = error_set(err, STATUS_IO, "open %s", options->receipts_path);
+    if (run.receipts) /* what the bodies follow from, for --verify */
+        fprintf(run.receipts, "{\"profile\":\"%s\",\"seed\":%llu,\"base_unix_nano\":%lld}\n",
+                gen_profile_name(options->profile), (unsigned long long)options->seed,
+                (long long)run.base_wall_ns);
     if (!senders || !run.lock)
         status = error_set(err, STATUS_NO_MEMORY, "gen: out of memory");
     for (; status == STATUS_OK && started < options->connections; started++) {
@@ -391,6 +395,9 @@ int cmd_gen(struct invocation *invocation)
     struct gen_options options = gen_options_default();
     struct gen_report report;
     bool as_json = cmd_take_flag(invocation, "--json");
+    const char *verify_path = cmd_take_option(invocation, "--verify");
+    if (verify_path)
+        return cmd_no_more_words(invocation, 0) ? gen_verify(invocation, verify_path, as_json) : 2;
     const char *profile = cmd_take_option(invocation, "--profile");
     options.address = invocation->settings.listen_address;
     options.port = (uint16_t)invocation->settings.otlp_http_port;

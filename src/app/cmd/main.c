@@ -9,7 +9,8 @@
 static const struct command commands[] = {
     {"serve", "", "run the server", cmd_serve},
     {"demo", "[--json] [--keep] [--items N]", "run a server, send it telemetry, report", cmd_demo},
-    {"gen", "[--profile P] [--items N] ...", "generate load against a server", cmd_gen},
+    {"gen", "[--profile P] [--items N] ... | --verify RECEIPTS",
+     "generate load against a server; check what became of it", cmd_gen},
     {"doctor", "[--json]", "check settings, directories, ports and limits", cmd_doctor},
     {"status", "[--json]", "what the running server does", cmd_status},
     {"publish", "[--once]", "publish what the log holds, without a server", cmd_publish},

@@ -111,6 +111,9 @@ struct stack {
 /* BUSY: another process has the data directory. */
 enum status stack_open(struct env *env, const struct settings *settings, struct stack *out_stack,
                        struct error *err) MUST_CHECK;
+/* The store and the catalog alone, to read tables while a server may be running. */
+enum status stack_open_lake(struct env *env, const struct settings *settings,
+                            struct stack *out_stack, struct error *err) MUST_CHECK;
 void stack_close(struct stack *stack); /* accepts zeroed */
 
 enum status server_start(struct env *env, const struct settings *settings,

@@ -86,6 +86,19 @@ enum status stack_open(struct env *env, const struct settings *settings, struct 
     return STATUS_OK;
 }
 
+enum status stack_open_lake(struct env *env, const struct settings *settings,
+                            struct stack *out_stack, struct error *err)
+{
+    struct stack stack = {.env = env, .settings = *settings};
+    enum status status = open_lake(&stack, err);
+    if (status != STATUS_OK) {
+        stack_close(&stack);
+        return status;
+    }
+    *out_stack = stack;
+    return STATUS_OK;
+}
+
 void stack_close(struct stack *stack)
 {
     publisher_destroy(stack->publisher);

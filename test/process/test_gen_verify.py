@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gen --verify: finds every row of every receipt, once, as the seed says; and sees when it is not so."""
+import json
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import sluice
+
+
+@pytest.fixture
+def server(tmp_path):
+    server = sluice.Server(tmp_path / "data", "--publish-interval", "50ms").start()
+    yield server
+    if server.process.poll() is None:
+        server.stop()
+
+
+def generate(server, path, *words, items=3000, profile="shop"):
+    server.command("gen", "--profile", profile, "--items", str(items), "--request-items", "300", "--seed", "5",
+                   "--receipts", str(path), "--otlp-http-port", str(server.otlp), *words, check=0)
+    server.wait_published()
+
+
+def verify(server, path, check):
+    return json.loads(server.command("gen", "--verify", str(path), "--json", check=check).stdout)
+
+
+def spans(server):
+    return sluice.catalog(server.directory).load_table("otel.spans")
+
+
+@pytest.mark.parametrize("profile", ["shop", "wild", "logs", "metrics"])
+def test_all_rows_stand_once(server, tmp_path, profile):
+    generate(server, tmp_path / "r", profile=profile, items=2000)
+    generate(server, tmp_path / "other", profile="wild", items=300)
+    result = verify(server, tmp_path / "r", 0)
+    assert result["rows"] == result["equal"] == 2000 and result["differences"] == []
+    assert result["missing"] == result["repeated"] == result["different"] == 0
+    text = server.command("gen", "--verify", str(tmp_path / "r"), check=0).stdout
+    assert text.startswith("7 requests, 2000 rows: 2000 equal, 0 missing")
+
+
+def test_rows_that_are_gone(server, tmp_path):
+    generate(server, tmp_path / "r")
+    table = spans(server)
+    seq = min(table.scan(selected_fields=("_sluice_seq",)).to_arrow()["_sluice_seq"].to_pylist())
+    lost = table.scan(row_filter=f"_sluice_seq = {seq} and _sluice_index < 7").to_arrow().num_rows
+    assert lost == 7
+    table.delete(f"_sluice_seq = {seq} and _sluice_index < 7")
+    result = verify(server, tmp_path / "r", 1)
+    assert result["missing"] == 7 and result["equal"] == 2993 and len(result["differences"]) == 7
+    assert f"row 0 of entry {seq} in group 0 stands 0 times" in "\n".join(result["differences"])
+
+
+def test_a_file_that_is_dropped(server, tmp_path):
+    generate(server, tmp_path / "r")
+    spans(server).delete()
+    result = verify(server, tmp_path / "r", 1)
+    assert result["missing"] == 3000 and len(result["differences"]) == 10
+
+
+def test_a_file_that_stands_twice(server, tmp_path):
+    generate(server, tmp_path / "r")
+    table = spans(server)
+    path = next(iter(table.scan().plan_files())).file.file_path.removeprefix("file://")
+    copy = path.replace(".parquet", "-copy.parquet")
+    # Files that carry ids are refused by add_files; by name they are the same columns.
+    data = pq.read_table(path)
+    pq.write_table(data.replace_schema_metadata(None).cast(strip(data.schema)), copy)
+    table.add_files([copy])
+    result = verify(server, tmp_path / "r", 1)
+    assert result["repeated"] == data.num_rows and result["equal"] == 3000
+    assert "stands 2 times" in result["differences"][0]
+
+
+def strip(schema):
+    def type_of(t):
+        if pa.types.is_map(t):
+            return pa.map_(t.key_type, pa.field("value", type_of(t.item_type), t.item_field.nullable))
+        if pa.types.is_list(t):
+            return pa.list_(pa.field("element", type_of(t.value_type), t.value_field.nullable))
+        if pa.types.is_struct(t):
+            return pa.struct([pa.field(f.name, type_of(f.type), f.nullable) for f in t])
+        return t
+    return pa.schema([pa.field(f.name, type_of(f.type), f.nullable) for f in schema])
+
+
+def test_a_value_that_was_changed(server, tmp_path):
+    generate(server, tmp_path / "r")
+    table = spans(server)
+    rows = table.scan().to_arrow()
+    index = rows.schema.get_field_index("name")
+    one = pc.and_(pc.equal(rows["_sluice_index"], 3), pc.equal(rows["_sluice_seq"], pc.min(rows["_sluice_seq"])))
+    rows = rows.set_column(index, rows.schema.field(index), pc.if_else(one, "changed", rows["name"]))
+    table.overwrite(rows)
+    result = verify(server, tmp_path / "r", 1)
+    assert (result["different"], result["equal"], result["missing"], result["repeated"]) == (1, 2999, 0, 0)
+    assert re.search(r"row 3 of entry \d+ in otel.spans is not what was sent: name$", result["differences"][0])
+
+
+def test_rows_of_others_are_passed_over(server, tmp_path):
+    generate(server, tmp_path / "r", items=600)
+    table = spans(server)
+    rows = table.scan().to_arrow()
+    foreign = rows.set_column(rows.schema.get_field_index("_sluice_log"), rows.schema.field("_sluice_log"),
+                              pa.array(["f" * 32] * rows.num_rows, rows.schema.field("_sluice_log").type))
+    table.append(foreign)
+    result = verify(server, tmp_path / "r", 0)
+    assert result["equal"] == 600 and result["other_rows"] == 600
+
+
+def test_what_is_no_receipts_file(server, tmp_path):
+    (tmp_path / "r").write_text("{}\n")
+    assert "not a line of gen --receipts" in server.command("gen", "--verify", str(tmp_path / "r"), check=2).stderr
+    (tmp_path / "r").write_text("")
+    assert "is empty" in server.command("gen", "--verify", str(tmp_path / "r"), check=2).stderr
+    server.command("gen", "--verify", str(tmp_path / "nothing"), check=3)
+
+
+def test_no_catalog(tmp_path):
+    other = sluice.Server(tmp_path / "nowhere")
+    assert "holds no catalog" in other.command("gen", "--verify", "x", check=3).stderr
