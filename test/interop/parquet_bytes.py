@@ -69,3 +69,36 @@ def footer(data):
     fields = cursor.struct()
     assert cursor.at == len(data) - 8
     return fields
+
+
+def thrift(value):
+    """The reverse of Cursor.struct for readers that take any width of integer: (type, bytes)."""
+    def varint(n):
+        out = b""
+        while n >= 0x80:
+            out += bytes([n & 0x7F | 0x80])
+            n >>= 7
+        return out + bytes([n])
+    if isinstance(value, bool):
+        return (1 if value else 2), b""
+    if isinstance(value, int):
+        return 6, varint(value << 1 if value >= 0 else (-value << 1) - 1)
+    if isinstance(value, (bytes, bytearray)):
+        return 8, varint(len(value)) + value
+    if isinstance(value, list):
+        parts = [thrift(v) for v in value]
+        return 9, bytes([0xF0 | (parts[0][0] if parts else 12)]) + varint(len(parts)) + b"".join(b for _, b in parts)
+    out = b""
+    for number, member in sorted(value.items()):
+        kind, data = thrift(member)
+        out += bytes([kind]) + varint(number << 1) + data
+    return 12, out + b"\0"
+
+
+def with_footer(data, edit):
+    """The file with its footer changed by `edit`."""
+    fields = footer(data)
+    edit(fields)
+    new = thrift(fields)[1]
+    length = struct.unpack("<I", data[-8:-4])[0]
+    return data[:-8 - length] + new + struct.pack("<I", len(new)) + b"PAR1"

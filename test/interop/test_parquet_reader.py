@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from columnar_data import cases, everything, make_nested_dictionary, stream_bytes
+from parquet_bytes import with_footer
 
 ROWS = 211
 
@@ -317,6 +318,95 @@ def test_our_files(tool, tmp_path, name, shape):
     tool("parquet_write", tmp_path / "in", tmp_path / "f.parquet", *shape)
     for options in [[], ["dictionary"]]:
         compare(read(tool, tmp_path, tmp_path / "f.parquet", *options)[0], table)
+
+
+# ---- old shapes: the levels of today's files under the footers of old ones ----
+
+def read_edited(tool, folder, table, edit, **options):
+    pq.write_table(table, folder / "new.parquet", **options)
+    (folder / "old.parquet").write_bytes(with_footer((folder / "new.parquet").read_bytes(), edit))
+    return read(tool, folder, folder / "old.parquet")[0]
+
+
+def old(element, **changes):
+    """A schema element with another name, repetition, ... and without a logical type."""
+    numbers = {"repetition": 3, "name": 4, "children": 5, "converted": 6}
+    return {**{k: v for k, v in element.items() if k != 10}, **{numbers[k]: v for k, v in changes.items()}}
+
+
+LISTS = [[1, 2], [], [3], [4, 5, 6]]
+
+
+def list_table(values, type_, nullable):
+    return pa.table([pa.array(values, type_)], schema=pa.schema([pa.field("l", type_, nullable)]))
+
+
+def test_lists_of_two_levels(tool, tmp_path):
+    def edit(footer):
+        root, outer, _, element = footer[2]
+        footer[2] = [root, old(outer), old(element, repetition=2)]
+    table = list_table(LISTS + [None], pa.list_(pa.field("element", pa.int32(), False)), True)
+    assert read_edited(tool, tmp_path, table, edit).to_pydict() == table.to_pydict()
+
+
+def test_lists_of_groups_in_two_levels(tool, tmp_path):
+    def edit(footer):
+        root, outer, _, element, *members = footer[2]
+        footer[2] = [root, old(outer), old(element, repetition=2, name=b"array"), *members]
+    inner = pa.struct([("a", pa.int64()), ("b", pa.utf8())])
+    values = [[{"a": 1, "b": "x"}, {"a": None, "b": None}], None, []]
+    table = list_table(values, pa.list_(pa.field("element", inner, False)), True)
+    assert read_edited(tool, tmp_path, table, edit).to_pydict() == table.to_pydict()
+
+
+def test_repeated_fields_without_annotation(tool, tmp_path):
+    def edit(footer):
+        root, outer, _, element = footer[2]
+        footer[2] = [root, old(element, repetition=2, name=outer[4])]
+    table = list_table(LISTS, pa.list_(pa.field("element", pa.int32(), False)), False)
+    assert read_edited(tool, tmp_path, table, edit).to_pydict() == table.to_pydict()
+
+
+def test_maps_of_old(tool, tmp_path):
+    def edit(footer):
+        root, outer, entries, key, value = footer[2]
+        footer[2] = [root, old(outer, converted=2), old(entries, name=b"map"), key, value]
+    table = list_table([[("a", 1), ("b", None)], None, []], pa.map_(pa.utf8(), pa.int64()), True)
+    assert read_edited(tool, tmp_path, table, edit).to_pydict() == table.to_pydict()
+
+
+def test_converted_types_alone(tool, tmp_path):
+    def edit(footer):
+        footer[2] = [old(element) for element in footer[2]]
+    table = everything(200).drop_columns(["local"])
+    compare(read_edited(tool, tmp_path, table, edit), table)
+
+
+def test_lz4_of_old(tool, tmp_path):
+    def edit(footer):
+        for group in footer[4]:
+            for chunk in group[1]:
+                assert chunk[3][4] == 7
+                chunk[3][4] = 5
+    compare(read_edited(tool, tmp_path, everything(200), edit, compression="lz4"), everything(200))
+
+
+def test_format_version_one(tool, tmp_path):
+    table = everything(200)
+    pq.write_table(table, tmp_path / "f.parquet", version="1.0", coerce_timestamps="us")
+    got, about = read(tool, tmp_path, tmp_path / "f.parquet")
+    compare(got, table)
+
+
+def test_files_that_are_refused(tool, tmp_path):
+    table = pa.table({"a": ["x"] * 100, "b": [1] * 100})
+    pq.write_table(table, tmp_path / "f.parquet", compression="brotli")
+    done = read(tool, tmp_path, tmp_path / "f.parquet", ok=False)
+    assert done.returncode == 6 and "column a, row group 0, byte 4: codec BROTLI" in done.stderr
+    for edit in (lambda f: f.update({3: 99}), lambda f: f[4][0].update({3: 99}), lambda f: f.update({3: -1})):
+        pq.write_table(table, tmp_path / "f.parquet")
+        (tmp_path / "g.parquet").write_bytes(with_footer((tmp_path / "f.parquet").read_bytes(), edit))
+        assert read(tool, tmp_path, tmp_path / "g.parquet", ok=False).returncode == 74
 
 
 # ---- projection ----

@@ -32,6 +32,7 @@ int cmd_doctor(struct invocation *invocation);
 int cmd_publish(struct invocation *invocation);
 int cmd_tables(struct invocation *invocation);
 int cmd_log(struct invocation *invocation);
+int cmd_parquet(struct invocation *invocation);
 int cmd_config(struct invocation *invocation);
 int cmd_clear_halt(struct invocation *invocation);
 int cmd_version(struct invocation *invocation);

@@ -18,6 +18,8 @@ static const struct command commands[] = {
      cmd_tables},
     {"watermark", "[--json]", "up to where the lake is complete", cmd_watermark},
     {"log", "ls | cat | repair --confirm | fork --confirm", "look at and mend the log", cmd_log},
+    {"parquet", "schema | meta | cat | head | verify FILE", "look into a Parquet file",
+     cmd_parquet},
     {"config", "check | show | reference", "settings", cmd_config},
     {"clear-halt", "TABLE --confirm --accept | --republish | --from GROUP=SEQ",
      "decide over a halted lane", cmd_clear_halt},

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sluice parquet schema | meta | cat | head | verify FILE
+ */
+#include <inttypes.h>
+
+#include "app/cmd/parquet_internal.h"
+
+struct input {
+    struct env_file *file;
+    struct parquet_file *parquet;
+};
+
+static enum status read_input(void *context, uint64_t offset, size_t bytes, void *place,
+                              struct error *err)
+{
+    const struct input *input = context;
+    for (size_t got = 0, step = 0; got < bytes; got += step) {
+        TRY(env_read(input->file, offset + got, (uint8_t *)place + got, bytes - got, &step, err));
+        if (step == 0)
+            return error_set(err, STATUS_IO, "the file became shorter");
+    }
+    return STATUS_OK;
+}
+
+static void input_close(struct input *input)
+{
+    parquet_file_close(input->parquet);
+    env_close(input->file);
+}
+
+static enum status input_open(struct env *env, const char *path, struct input *input,
+                              struct error *err)
+{
+    struct env_stat stat;
+    struct parquet_limits limits = parquet_limits_default();
+    *input = (struct input){.file = NULL};
+    TRY(env_open(env, path, ENV_READ, &input->file, err));
+    enum status status = env_file_stat(input->file, &stat, err);
+    if (status == STATUS_OK)
+        status = parquet_file_open(
+            (struct parquet_source){.read = read_input, .context = input, .file_bytes = stat.bytes},
+            &limits, &input->parquet, err);
+    if (status != STATUS_OK) {
+        error_prefix(err, "%.200s", path);
+        input_close(input);
+    }
+    return status;
+}
+
+/* ---- schema ---- */
+
+static const char *kind_name(enum parquet_kind kind)
+{
+    static const char *const names[] = {"",          "string",  "integer", "date",    "time",
+                                        "timestamp", "decimal", "uuid",    "float16", "other"};
+    return (size_t)kind < COUNT_OF(names) ? names[kind] : "other";
+}
+
+static const char *unit_name(enum parquet_unit unit)
+{
+    return unit == PARQUET_MILLIS ? "ms" : unit == PARQUET_MICROS ? "us" : "ns";
+}
+
+static void put_kind(struct buf *out, const struct parquet_leaf *leaf)
+{
+    buf_put_text(out, kind_name(leaf->kind));
+    if (leaf->kind == PARQUET_KIND_INTEGER)
+        buf_format(out, "(%d,%s)", leaf->bits, leaf->is_unsigned ? "unsigned" : "signed");
+    else if (leaf->kind == PARQUET_KIND_TIME || leaf->kind == PARQUET_KIND_TIMESTAMP)
+        buf_format(out, "(%s%s)", unit_name(leaf->unit), leaf->is_utc ? ",utc" : "");
+    else if (leaf->kind == PARQUET_KIND_DECIMAL)
+        buf_format(out, "(%d,%d)", (int)leaf->precision, (int)leaf->scale);
+}
+
+static void put_tree(struct buf *out, const struct arrow_field *field,
+                     const struct parquet_leaf **inout_leaf, int depth)
+{
+    static const char *const groups[ARROW_TYPE_COUNT] = {
+        [ARROW_STRUCT] = "struct", [ARROW_LIST] = "list", [ARROW_MAP] = "map"};
+    buf_format(out, "%*s%s: ", depth * 2, "", field->name);
+    if (field->child_count) {
+        buf_put_text(out, groups[field->type]);
+    } else {
+        const struct parquet_leaf *leaf = (*inout_leaf)++;
+        buf_put_text(out, parquet_physical_name(leaf->physical));
+        if (leaf->physical == PARQUET_FIXED)
+            buf_format(out, "(%u)", leaf->width);
+        if (leaf->kind != PARQUET_KIND_NONE) {
+            buf_put_byte(out, ' ');
+            put_kind(out, leaf);
+        }
+    }
+    buf_put_text(out, field->is_nullable ? "" : " required");
+    if (field->field_id)
+        buf_format(out, " #%d", (int)field->field_id);
+    buf_put_byte(out, '\n');
+    for (uint32_t i = 0; i < field->child_count; i++)
+        put_tree(out, &field->children[i], inout_leaf, depth + 1);
+}
+
+static void write_leaves(struct json_writer *writer, const struct parquet_file *file)
+{
+    json_write_array_begin(writer);
+    for (uint32_t i = 0; i < file->leaf_count; i++) {
+        const struct parquet_leaf *leaf = &file->leaves[i];
+        struct buf kind = {0};
+        put_kind(&kind, leaf);
+        json_write_object_begin(writer);
+        json_write_key(writer, "path");
+        json_write_text(writer, leaf->path);
+        json_write_key(writer, "type");
+        json_write_text(writer, parquet_physical_name(leaf->physical));
+        json_write_key(writer, "kind");
+        json_write_string(writer, kind.data, kind.length);
+        json_write_key(writer, "field_id");
+        json_write_i64(writer, leaf->field->field_id);
+        json_write_key(writer, "max_definition");
+        json_write_i64(writer, leaf->max_def);
+        json_write_key(writer, "max_repetition");
+        json_write_i64(writer, leaf->max_rep);
+        json_write_object_end(writer);
+        buf_deinit(&kind);
+    }
+    json_write_array_end(writer);
+}
+
+static void print_schema(const struct parquet_file *file, bool as_json)
+{
+    struct buf out = {0};
+    struct json_writer writer;
+    const struct parquet_leaf *leaf = file->leaves;
+    json_writer_init(&writer, &out);
+    if (as_json) {
+        write_leaves(&writer, file);
+        buf_put_byte(&out, '\n');
+    }
+    for (uint32_t i = 0; i < file->schema.field_count && !as_json; i++)
+        put_tree(&out, &file->schema.fields[i], &leaf, 0);
+    cmd_print(&out);
+}
+
+/* ---- meta ---- */
+
+static void put_encodings(struct buf *out, uint32_t encodings)
+{
+    bool is_first = true;
+    for (int i = 0; i < 10; i++) {
+        if (!(encodings >> i & 1))
+            continue;
+        buf_format(out, "%s%s", is_first ? "" : ",", parquet_encoding_name(i));
+        is_first = false;
+    }
+}
+
+static void write_chunk(struct json_writer *writer, const struct parquet_leaf *leaf,
+                        const struct parquet_chunk *chunk)
+{
+    struct buf encodings = {0};
+    put_encodings(&encodings, chunk->encodings);
+    json_write_object_begin(writer);
+    json_write_key(writer, "path");
+    json_write_text(writer, leaf->path);
+    json_write_key(writer, "codec");
+    json_write_text(writer, parquet_codec_name(chunk->codec));
+    json_write_key(writer, "encodings");
+    json_write_string(writer, encodings.data, encodings.length);
+    json_write_key(writer, "offset");
+    json_write_u64(writer, chunk->offset);
+    json_write_key(writer, "bytes");
+    json_write_u64(writer, chunk->bytes);
+    json_write_key(writer, "values");
+    json_write_u64(writer, chunk->value_count);
+    if (chunk->statistics.has_null_count) {
+        json_write_key(writer, "nulls");
+        json_write_i64(writer, chunk->statistics.null_count);
+    }
+    json_write_object_end(writer);
+    buf_deinit(&encodings);
+}
+
+static void write_meta(struct json_writer *writer, const struct parquet_file *file)
+{
+    json_write_object_begin(writer);
+    json_write_key(writer, "created_by");
+    json_write_text(writer, file->created_by ? file->created_by : "");
+    json_write_key(writer, "rows");
+    json_write_i64(writer, file->row_count);
+    json_write_key(writer, "metadata");
+    json_write_object_begin(writer);
+    for (size_t i = 0; i < file->pair_count; i++) {
+        json_write_key(writer, file->pairs[i].key);
+        json_write_text(writer, file->pairs[i].value ? file->pairs[i].value : "");
+    }
+    json_write_object_end(writer);
+    json_write_key(writer, "row_groups");
+    json_write_array_begin(writer);
+    for (size_t i = 0; i < file->group_count; i++) {
+        json_write_object_begin(writer);
+        json_write_key(writer, "rows");
+        json_write_i64(writer, file->groups[i].rows);
+        json_write_key(writer, "columns");
+        json_write_array_begin(writer);
+        for (uint32_t j = 0; j < file->leaf_count; j++)
+            write_chunk(writer, &file->leaves[j], &file->groups[i].chunks[j]);
+        json_write_array_end(writer);
+        json_write_object_end(writer);
+    }
+    json_write_array_end(writer);
+    json_write_object_end(writer);
+}
+
+static void put_meta(struct buf *out, const struct parquet_file *file)
+{
+    buf_format(out, "%s\n%" PRId64 " rows, %zu row groups, %u columns\n",
+               file->created_by ? file->created_by : "(not said by what)", file->row_count,
+               file->group_count, file->leaf_count);
+    for (size_t i = 0; i < file->pair_count; i++)
+        buf_format(out, "  %s = %.200s\n", file->pairs[i].key,
+                   file->pairs[i].value ? file->pairs[i].value : "");
+    for (size_t i = 0; i < file->group_count; i++) {
+        buf_format(out, "row group %zu: %" PRId64 " rows\n", i, file->groups[i].rows);
+        for (uint32_t j = 0; j < file->leaf_count; j++) {
+            const struct parquet_chunk *chunk = &file->groups[i].chunks[j];
+            buf_format(out, "  %-40s %10" PRIu64 " values %12" PRIu64 " bytes  %s ",
+                       file->leaves[j].path, chunk->value_count, chunk->bytes,
+                       parquet_codec_name(chunk->codec));
+            put_encodings(out, chunk->encodings);
+            buf_put_byte(out, '\n');
+        }
+    }
+}
+
+static void print_meta(const struct parquet_file *file, bool as_json)
+{
+    struct buf out = {0};
+    struct json_writer writer;
+    json_writer_init(&writer, &out);
+    if (as_json) {
+        write_meta(&writer, file);
+        buf_put_byte(&out, '\n');
+    } else {
+        put_meta(&out, file);
+    }
+    cmd_print(&out);
+}
+
+/* ---- rows ---- */
+
+/* The columns of a list of names, each a whole one; all of them without a list. */
+struct selection {
+    struct arrow_schema schema;
+    uint32_t *first_leaves; /* of each */
+    struct arena arena;
+};
+
+static bool is_chosen(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    return !list;
+}
+
+static uint32_t count_leaves(const struct arrow_field *field)
+{
+    uint32_t count = field->child_count == 0;
+    for (uint32_t i = 0; i < field->child_count; i++)
+        count += count_leaves(&field->children[i]);
+    return count;
+}
+
+static enum status select_columns(const struct parquet_file *file, const char *list,
+                                  struct selection *out, struct error *err)
+{
+    struct selection selection = {.first_leaves = NULL};
+    uint32_t leaf = 0, count = 0, total = file->schema.field_count, wanted = list != NULL;
+    for (const char *at = list; at && (at = strchr(at, ',')); at++)
+        wanted++;
+    struct arrow_field *fields = arena_alloc_zero(&selection.arena, total + 1, sizeof *fields);
+    selection.first_leaves =
+        arena_alloc_zero(&selection.arena, total + 1, sizeof *selection.first_leaves);
+    if (!fields || !selection.first_leaves)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < total; i++) {
+        const struct arrow_field *field = &file->schema.fields[i];
+        if (is_chosen(list, field->name)) {
+            selection.first_leaves[count] = leaf;
+            fields[count++] = *field;
+        }
+        leaf += count_leaves(field);
+    }
+    selection.schema = (struct arrow_schema){.fields = fields, .field_count = count};
+    *out = selection;
+    if (list && count < wanted)
+        return error_set(err, STATUS_NOT_FOUND, "not all of the columns %.200s are there", list);
+    return STATUS_OK;
+}
+
+static enum status print_batch(const struct parquet_file *file, const struct selection *selection,
+                               const struct arrow_batch *batch, uint64_t rows, struct error *err)
+{
+    enum { FLUSH_BYTES = 1 << 16 };
+    struct buf out = {0};
+    struct json_writer writer;
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; i < rows && status == STATUS_OK; i++) {
+        json_writer_init(&writer, &out);
+        json_write_object_begin(&writer);
+        for (uint32_t j = 0; j < batch->schema->field_count; j++) {
+            json_write_key(&writer, batch->schema->fields[j].name);
+            parquet_write_value(&writer, file->leaves + selection->first_leaves[j],
+                                &batch->schema->fields[j], &batch->columns[j], (int64_t)i);
+        }
+        json_write_object_end(&writer);
+        buf_put_byte(&out, '\n');
+        status = buf_status(&out, "a row", err);
+        if (status == STATUS_OK && (out.length >= FLUSH_BYTES || i + 1 == rows)) {
+            fwrite(out.data, 1, out.length, stdout);
+            buf_clear(&out);
+        }
+    }
+    buf_deinit(&out);
+    return status;
+}
+
+static enum status print_rows(const struct parquet_file *file, const char *columns, uint64_t rows,
+                              struct error *err)
+{
+    struct selection selection = {.first_leaves = NULL};
+    struct parquet_read_options options = {.schema = &selection.schema};
+    struct parquet_reader *reader = NULL;
+    enum status status = select_columns(file, columns, &selection, err);
+    if (status == STATUS_OK)
+        status = parquet_reader_create(file, &options, &reader, err);
+    for (size_t i = 0; status == STATUS_OK && i < file->group_count && rows; i++) {
+        struct arrow_batch batch;
+        status = parquet_reader_read(reader, i, &batch, err);
+        if (status != STATUS_OK)
+            break;
+        uint64_t count = (uint64_t)batch.length < rows ? (uint64_t)batch.length : rows;
+        status = print_batch(file, &selection, &batch, count, err);
+        rows -= count;
+        arrow_batch_deinit(&batch);
+    }
+    parquet_reader_destroy(reader);
+    arena_deinit(&selection.arena);
+    return status;
+}
+
+/* ---- verify ---- */
+
+/* Nulls of a column that is not nested, against what the footer says of them. */
+static enum status check_nulls(const struct parquet_file *file, size_t group,
+                               const struct arrow_batch *batch, struct error *err)
+{
+    for (uint32_t i = 0, leaf = 0; i < batch->schema->field_count; i++) {
+        const struct arrow_field *field = &batch->schema->fields[i];
+        const struct parquet_statistics *said = &file->groups[group].chunks[leaf].statistics;
+        if (field->child_count == 0 && said->has_null_count &&
+            said->null_count != batch->columns[i].null_count)
+            return error_set(err, STATUS_CORRUPT,
+                             "parquet: column %.100s, row group %zu: %" PRId64
+                             " nulls, the footer says %" PRId64,
+                             field->name, group, batch->columns[i].null_count, said->null_count);
+        leaf += count_leaves(field);
+    }
+    return STATUS_OK;
+}
+
+static enum status verify_group(const struct parquet_file *file, struct parquet_reader *reader,
+                                size_t group, struct error *err)
+{
+    struct arrow_batch batch;
+    TRY(parquet_reader_read(reader, group, &batch, err));
+    enum status status = check_nulls(file, group, &batch, err);
+    for (uint32_t i = 0; status == STATUS_OK && i < batch.schema->field_count; i++)
+        status = arrow_array_validate(&batch.schema->fields[i], &batch.columns[i], err);
+    arrow_batch_deinit(&batch);
+    return status;
+}
+
+static enum status verify(const struct parquet_file *file, bool as_json, struct error *err)
+{
+    struct parquet_read_options options = {.schema = NULL};
+    struct parquet_reader *reader;
+    TRY(parquet_reader_create(file, &options, &reader, err));
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < file->group_count; i++)
+        status = verify_group(file, reader, i, err);
+    parquet_reader_destroy(reader);
+    if (status == STATUS_OK)
+        printf(as_json ? "{\"rows\":%" PRId64 ",\"row_groups\":%zu,\"columns\":%u}\n"
+                       : "%" PRId64 " rows in %zu row groups and %u columns are whole\n",
+               file->row_count, file->group_count, file->leaf_count);
+    return status;
+}
+
+/* ---- the command ---- */
+
+int cmd_parquet(struct invocation *invocation)
+{
+    struct error err;
+    struct input input;
+    uint64_t rows = 10;
+    bool as_json = cmd_take_flag(invocation, "--json");
+    const char *columns = cmd_take_option(invocation, "--columns");
+    if (!cmd_take_number(invocation, "--rows", &rows))
+        return 2;
+    const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
+    static const char *const words[] = {"schema", "meta", "cat", "head", "verify"};
+    size_t word = 0;
+    while (word < COUNT_OF(words) && strcmp(what, words[word]) != 0)
+        word++;
+    if (word == COUNT_OF(words) || invocation->argc < 2)
+        return cmd_usage("parquet schema, meta, cat, head or verify, and a file");
+    if (!cmd_no_more_words(invocation, 2))
+        return 2;
+    enum status status = input_open(invocation->env, invocation->argv[1], &input, &err);
+    if (status != STATUS_OK)
+        return cmd_fail(&err);
+    if (word == 0)
+        print_schema(input.parquet, as_json);
+    else if (word == 1)
+        print_meta(input.parquet, as_json);
+    else if (word == 4)
+        status = verify(input.parquet, as_json, &err);
+    else
+        status = print_rows(input.parquet, columns, word == 2 ? UINT64_MAX : rows, &err);
+    if (status != STATUS_OK)
+        error_prefix(&err, "%.200s", invocation->argv[1]);
+    input_close(&input);
+    return status == STATUS_OK ? 0 : cmd_fail(&err);
+}
