@@ -20,6 +20,11 @@ void arena_init(struct arena *arena, size_t bytes_max)
     *arena = (struct arena){.bytes_max = bytes_max};
 }
 
+struct arena_adopted { /* lies in the arena itself */
+    struct arena_adopted *next;
+    void *memory;
+};
+
 static void free_chain(struct arena_block *block)
 {
     while (block) {
@@ -29,8 +34,15 @@ static void free_chain(struct arena_block *block)
     }
 }
 
+static void free_adopted(struct arena *arena)
+{
+    for (; arena->adopted; arena->adopted = arena->adopted->next)
+        mem_free(arena->adopted->memory);
+}
+
 void arena_deinit(struct arena *arena)
 {
+    free_adopted(arena);
     free_chain(arena->head);
     *arena = (struct arena){0};
 }
@@ -38,6 +50,7 @@ void arena_deinit(struct arena *arena)
 void arena_clear(struct arena *arena)
 {
     struct arena_block *block = arena->head;
+    free_adopted(arena);
     if (!block)
         return;
     free_chain(block->next);
@@ -90,6 +103,20 @@ void *arena_alloc_zero(struct arena *arena, size_t count, size_t bytes)
     if (memory && total)
         memset(memory, 0, total);
     return memory;
+}
+
+bool arena_adopt(struct arena *arena, void *memory, size_t bytes)
+{
+    if (arena->bytes_max &&
+        bytes > arena->bytes_max - size_min(arena->bytes_total, arena->bytes_max))
+        return false;
+    struct arena_adopted *adopted = arena_alloc(arena, sizeof *adopted);
+    if (!adopted)
+        return false;
+    *adopted = (struct arena_adopted){.next = arena->adopted, .memory = memory};
+    arena->adopted = adopted;
+    arena->bytes_total += bytes;
+    return true;
 }
 
 char *arena_copy_text(struct arena *arena, const char *text, size_t length)

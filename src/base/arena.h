@@ -6,15 +6,18 @@
 #ifndef SLUICE_BASE_ARENA_H
 #define SLUICE_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct arena_block;
+struct arena_adopted;
 
 struct arena {
     struct arena_block *head;
     unsigned char *at, *end; /* free part of the newest block */
     size_t bytes_total, bytes_max;
+    struct arena_adopted *adopted;
 };
 
 void arena_init(struct arena *arena, size_t bytes_max); /* allocates nothing yet */
@@ -24,6 +27,9 @@ void arena_clear(struct arena *arena);                  /* keeps the newest bloc
 /* 16-byte aligned; NULL when the bound or memory is reached. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 void *arena_alloc_zero(struct arena *arena, size_t count, size_t bytes);
+/* Takes memory of mem_alloc to be freed with the rest; `bytes` count like others. False: it was not
+ * taken. */
+bool arena_adopt(struct arena *arena, void *memory, size_t bytes);
 char *arena_copy_text(struct arena *arena, const char *text, size_t length); /* NUL-terminated */
 char *arena_format(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

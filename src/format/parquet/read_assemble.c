@@ -155,23 +155,20 @@ static enum status assemble_nulls(struct assembly *assembly, const struct bindin
     return make_validity(assembly, binding->node, leaf, array);
 }
 
-static const void *copy_buf(const struct assembly *assembly, const struct buf *buf)
+/* The buffer's memory becomes the batch's. */
+static void *take_buf(const struct assembly *assembly, struct buf *buf)
 {
-    uint8_t *copy = take_room(assembly, buf->length + 1);
-    if (copy && buf->length)
-        memcpy(copy, buf->data, buf->length);
-    return copy;
-}
-
-static const int32_t *copy_ends(const struct assembly *assembly, const struct buf *ends)
-{
-    int32_t *copy = take_room(assembly, ends->length + sizeof *copy);
-    if (!copy)
+    size_t length;
+    if (!buf->length)
+        return take_room(assembly, 1);
+    if (buf->capacity - buf->length > buf->length / 4) {
+        uint8_t *smaller = mem_resize(buf->data, buf->length);
+        buf->data = smaller ? smaller : buf->data;
+        buf->capacity = smaller ? buf->length : buf->capacity;
+    }
+    if (!arena_adopt(&assembly->batch->arena, buf->data, buf->capacity))
         return NULL;
-    copy[0] = 0;
-    if (ends->length)
-        memcpy(copy + 1, ends->data, ends->length);
-    return copy;
+    return buf_take(buf, &length);
 }
 
 static const void *pack_bools(const struct assembly *assembly, const struct buf *bytes)
@@ -183,28 +180,28 @@ static const void *pack_bools(const struct assembly *assembly, const struct buf 
     return bits;
 }
 
-static enum status copy_values(const struct assembly *assembly, const struct leaf_reader *leaf,
+static enum status take_values(const struct assembly *assembly, struct leaf_reader *leaf,
                                struct arrow_array *array)
 {
     if (leaf->keeps_dictionary) {
-        array->values = copy_buf(assembly, &leaf->indices);
+        array->values = take_buf(assembly, &leaf->indices);
         array->dictionary = arena_alloc_zero(&assembly->batch->arena, 1, sizeof *array);
         if (!array->dictionary || !array->values)
             return out_of_room(assembly);
         array->dictionary->length = (int64_t)leaf->dictionary_count;
-        array->dictionary->offsets = copy_ends(assembly, &leaf->dictionary.ends);
-        array->dictionary->values = copy_buf(assembly, &leaf->dictionary.data);
+        array->dictionary->offsets = take_buf(assembly, &leaf->dictionary.ends);
+        array->dictionary->values = take_buf(assembly, &leaf->dictionary.data);
         return array->dictionary->offsets && array->dictionary->values ? STATUS_OK
                                                                        : out_of_room(assembly);
     }
     if (!leaf->width) {
-        array->offsets = copy_ends(assembly, &leaf->values.ends);
+        array->offsets = take_buf(assembly, &leaf->values.ends);
         if (!array->offsets)
             return out_of_room(assembly);
     }
     array->values = leaf->walk.leaf->physical == PARQUET_BOOLEAN
                         ? pack_bools(assembly, &leaf->values.data)
-                        : copy_buf(assembly, &leaf->values.data);
+                        : take_buf(assembly, &leaf->values.data);
     return array->values ? STATUS_OK : out_of_room(assembly);
 }
 
@@ -216,7 +213,7 @@ static enum status assemble_leaf(struct assembly *assembly, const struct binding
     array->length = (int64_t)leaf->slot_count;
     array->null_count = (int64_t)leaf->null_count;
     TRY(assemble_nulls(assembly, binding, leaf, array));
-    TRY(copy_values(assembly, leaf, array));
+    TRY(take_values(assembly, leaf, array));
     buf_deinit(&leaf->values.data);
     buf_deinit(&leaf->values.ends);
     buf_deinit(&leaf->dictionary.data);
@@ -265,6 +262,22 @@ static uint8_t level_at(const struct buf *levels, uint8_t max, size_t i)
     return max ? levels->data[i] : 0;
 }
 
+/* The same where every entry counts for both. */
+static bool levels_equal(const struct leaf_reader *a, const struct leaf_reader *b, uint8_t def_max)
+{
+    const uint8_t *x = a->def.data, *y = b->def.data;
+    unsigned differences = 0;
+    if (a->level_count != b->level_count)
+        return false;
+    if (a->walk.leaf->max_rep && memcmp(a->rep.data, b->rep.data, a->level_count) != 0)
+        return false;
+    for (size_t i = 0; i < a->level_count; i++) {
+        uint8_t one = x[i] < def_max ? x[i] : def_max, other = y[i] < def_max ? y[i] : def_max;
+        differences |= (unsigned)(one ^ other);
+    }
+    return !differences;
+}
+
 /* Whether two leaves say the same about the node: the same slots, nulls and elements. */
 static bool leaves_agree(const struct parquet_node *node, const struct leaf_reader *a,
                          const struct leaf_reader *b)
@@ -274,6 +287,8 @@ static bool leaves_agree(const struct parquet_node *node, const struct leaf_read
     uint8_t a_rep = a->walk.leaf->max_rep, b_rep = b->walk.leaf->max_rep;
     uint8_t a_def = a->walk.leaf->max_def, b_def = b->walk.leaf->max_def;
     size_t i = 0, j = 0;
+    if (a_def && b_def && a_rep == b_rep && a_rep <= rep_max)
+        return levels_equal(a, b, (uint8_t)def_max);
     for (;; i++, j++) {
         while (i < a->level_count && level_at(&a->rep, a_rep, i) > rep_max)
             i++;
@@ -369,15 +384,19 @@ static bool count_elements(const struct parquet_node *node, const struct leaf_re
 static enum status assemble_list(struct assembly *assembly, const struct binding *binding,
                                  struct arrow_array *array)
 {
+    static const char damage[] = "its levels contradict themselves";
     struct leaf_reader *leaf;
-    size_t slots, nulls, elements;
+    size_t slots = (size_t)assembly->batch->length, nulls, elements;
     TRY(assemble_children(assembly, binding, array, &leaf));
-    if (!count_elements(binding->node, leaf, NULL, &slots, &nulls, &elements))
-        return fault(assembly, binding->leaf, STATUS_CORRUPT, "its levels contradict themselves");
+    /* Lists of the rows are as many as these: the leaf was held against them. */
+    if ((binding->node->slot_rep || binding->node->slot_def) &&
+        !count_elements(binding->node, leaf, NULL, &slots, &nulls, &elements))
+        return fault(assembly, binding->leaf, STATUS_CORRUPT, damage);
     int32_t *offsets = take_room(assembly, (slots + 1) * sizeof *offsets);
     if (!offsets)
         return out_of_room(assembly);
-    count_elements(binding->node, leaf, offsets, &slots, &nulls, &elements);
+    if (!count_elements(binding->node, leaf, offsets, &slots, &nulls, &elements))
+        return fault(assembly, binding->leaf, STATUS_CORRUPT, damage);
     array->length = (int64_t)slots;
     array->null_count = (int64_t)nulls;
     array->offsets = offsets;

@@ -150,8 +150,8 @@ static void spread(struct leaf_reader *reader, const uint8_t *def, size_t slots,
     if (reader->keeps_dictionary)
         spread_u32((uint32_t *)(void *)reader->indices.data + first, def, max, slots, values);
     else if (width == 0)
-        spread_ends((int32_t *)(void *)reader->values.ends.data + first, def, max, slots, values,
-                    start);
+        spread_ends((int32_t *)(void *)reader->values.ends.data + 1 + first, def, max, slots,
+                    values, start);
     else if (width == 8)
         spread_u64((uint64_t *)(void *)data + first, def, max, slots, values);
     else if (width == 4)
@@ -263,6 +263,13 @@ static enum status check_rows(const struct leaf_reader *reader, int64_t rows, st
                       "%zu rows in a row group of %" PRId64, count, rows);
 }
 
+static bool begin_ends(struct buf *ends)
+{
+    int32_t zero = 0;
+    buf_put(ends, &zero, sizeof zero);
+    return !ends->failed;
+}
+
 enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struct error *err)
 {
     struct page page;
@@ -271,6 +278,9 @@ enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struc
     if (!set_limits(reader, bytes_max))
         return out_of_room(reader, chunk->offset, err);
     reserve(reader);
+    if (!reader->width &&
+        (!begin_ends(&reader->dictionary.ends) || !begin_ends(&reader->values.ends)))
+        return out_of_room(reader, chunk->offset, err);
     while (reader->level_count < reader->levels_wanted) {
         enum status status = page_next(&reader->walk, &page, err);
         if (status == STATUS_NOT_FOUND)

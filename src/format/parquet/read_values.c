@@ -313,7 +313,7 @@ enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *
         int32_t *ends = (int32_t *)(void *)buf_extend(&to->ends, (count + 1) * sizeof *ends);
         if (!ends)
             return out_of_room(reader, page, &to->ends, err);
-        buf_truncate(&to->ends, count * sizeof *ends);
+        buf_truncate(&to->ends, to->ends.length - sizeof *ends);
         TRY(append_bytes(reader, &plain, &in, &to->data, ends, count, err));
     }
     reader->has_dictionary = true;
@@ -355,6 +355,21 @@ static void gather_fixed(const uint8_t *dictionary, size_t width, const uint32_t
             copy_short(out + width * i, dictionary + width * indices[i], width);
 }
 
+/* Room for `bytes` more; where memory must be had for them, for as many as the rest of the chunk is
+ * likely to take. */
+static bool reserve_values(struct leaf_reader *reader, size_t bytes, size_t count)
+{
+    struct buf *data = &reader->values.data;
+    size_t needed = data->length + bytes, slots = reader->slot_count + count, likely;
+    if (data->data && data->capacity >= needed)
+        return true;
+    if (slots && SIZE_MUL(needed / slots + 1, reader->levels_wanted, &likely) && likely > needed &&
+        likely <= data->bytes_max && buf_reserve(data, likely - data->length))
+        return true;
+    data->failed = false;
+    return buf_reserve_place(data, bytes);
+}
+
 static enum status gather_bytes(struct leaf_reader *reader, const struct page *page,
                                 const uint32_t *indices, int32_t *ends, size_t count,
                                 struct error *err)
@@ -363,16 +378,13 @@ static enum status gather_bytes(struct leaf_reader *reader, const struct page *p
     const uint8_t *bytes = reader->dictionary.data.data;
     struct buf *data = &reader->values.data;
     uint64_t sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t index = indices[i];
-        sum += (uint32_t)(from[index] - (index ? from[index - 1] : 0));
-    }
-    if (sum > INT32_MAX || !buf_reserve_place(data, (size_t)sum))
+    for (size_t i = 0; i < count; i++)
+        sum += (uint32_t)(from[indices[i] + 1] - from[indices[i]]);
+    if (sum > INT32_MAX || !reserve_values(reader, (size_t)sum, count))
         return out_of_room(reader, page, data, err);
     uint8_t *to = data->data + data->length;
     for (size_t i = 0; i < count; i++) {
-        uint32_t index = indices[i];
-        size_t start = index ? (size_t)from[index - 1] : 0, length = (size_t)from[index] - start;
+        size_t start = (size_t)from[indices[i]], length = (size_t)from[indices[i] + 1] - start;
         if (length)
             copy_short(to, bytes + start, length);
         to += length;
@@ -415,7 +427,7 @@ enum status leaf_read_values(struct leaf_reader *reader, const struct page *page
     if (reader->keeps_dictionary)
         return read_kept(reader, page, in, (uint32_t *)(void *)reader->indices.data + slot, count,
                          err);
-    int32_t *ends = (int32_t *)(void *)reader->values.ends.data;
+    int32_t *ends = (int32_t *)(void *)reader->values.ends.data + !reader->width;
     if (!is_dictionary_encoding(page->encoding))
         return reader->width
                    ? read_converted(reader, page, in, fixed + slot * reader->width, count, err)

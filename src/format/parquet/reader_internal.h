@@ -112,7 +112,7 @@ enum conversion {
 /* Values laid end to end: fixed-width ones, or bytes with their ends. */
 struct values {
     struct buf data;
-    struct buf ends; /* int32, byte arrays: where each value ends in `data` */
+    struct buf ends; /* int32, byte arrays: 0, then where each value ends in `data` */
 };
 
 struct leaf_reader {

@@ -206,6 +206,21 @@ static void test_arena_bound(void **state)
     arena_deinit(&arena);
 }
 
+/* A sanitizer sees whether it is freed once. */
+static void test_arena_adopts(void **state)
+{
+    (void)state;
+    struct arena arena;
+    void *first = mem_alloc(6000), *second = mem_alloc(6000);
+    arena_init(&arena, 10000);
+    assert_true(arena_adopt(&arena, first, 6000));
+    assert_false(arena_adopt(&arena, second, 6000)); /* over the bound */
+    arena_clear(&arena);
+    assert_true(arena_adopt(&arena, second, 5000));
+    assert_null(arena_alloc(&arena, 6000));
+    arena_deinit(&arena);
+}
+
 static void test_error_messages_keep_their_beginning(void **state)
 {
     (void)state;
@@ -264,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_cursor_never_reads_past_its_end),
         cmocka_unit_test(test_buf_reports_its_limit_once),
         cmocka_unit_test(test_arena_bound),
+        cmocka_unit_test(test_arena_adopts),
         cmocka_unit_test(test_error_messages_keep_their_beginning),
         cmocka_unit_test(test_files_replace_and_lock),
     };

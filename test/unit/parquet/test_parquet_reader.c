@@ -24,30 +24,53 @@ static struct buf load(const char *name)
     return bytes;
 }
 
-/* Reads everything; a batch that is accepted must be one. */
-static enum status read_all(struct span file_bytes, bool skips_checksums, struct error *err)
+static void keep_dictionaries(struct arrow_field *fields, uint32_t count)
 {
-    struct parquet_limits limits = parquet_limits_default();
-    struct parquet_read_options options = {.skips_checksums = skips_checksums};
-    struct parquet_file *file = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        fields[i].is_dictionary = fields[i].type == ARROW_UTF8 || fields[i].type == ARROW_BINARY;
+        keep_dictionaries(fields[i].children, fields[i].child_count);
+    }
+}
+
+static enum status read_groups(const struct parquet_file *file, const struct arrow_schema *schema,
+                               bool skips_checksums, struct error *err)
+{
+    struct parquet_read_options options = {.schema = schema, .skips_checksums = skips_checksums};
     struct parquet_reader *reader = NULL;
     struct error bad;
     enum status status = STATUS_OK;
-    limits.metadata_bytes_max = limits.page_bytes_max = limits.batch_bytes_max = 1 << 20;
-    TRY_OR_DONE(status,
-                parquet_file_open(parquet_source_of_span(&file_bytes), &limits, &file, err));
     TRY_OR_DONE(status, parquet_reader_create(file, &options, &reader, err));
     for (size_t i = 0; i < file->group_count; i++) {
         struct arrow_batch batch;
         TRY_OR_DONE(status, parquet_reader_read(reader, i, &batch, err));
-        for (uint32_t j = 0; j < file->schema.field_count; j++)
-            if (arrow_array_validate(&file->schema.fields[j], &batch.columns[j], &bad) != STATUS_OK)
+        for (uint32_t j = 0; j < schema->field_count; j++)
+            if (arrow_array_validate(&schema->fields[j], &batch.columns[j], &bad) != STATUS_OK)
                 fail_msg("accepted, but: %s", bad.message);
         arrow_batch_deinit(&batch);
     }
 done:
     parquet_reader_destroy(reader);
+    return status;
+}
+
+/* Reads everything, with dictionaries kept and without; a batch that is accepted must be one. */
+static enum status read_all(struct span file_bytes, bool skips_checksums, struct error *err)
+{
+    struct parquet_limits limits = parquet_limits_default();
+    struct parquet_file *file = NULL;
+    struct arena arena = {0};
+    struct arrow_schema kept;
+    enum status status = STATUS_OK;
+    limits.metadata_bytes_max = limits.page_bytes_max = limits.batch_bytes_max = 1 << 20;
+    TRY_OR_DONE(status,
+                parquet_file_open(parquet_source_of_span(&file_bytes), &limits, &file, err));
+    TRY_OR_DONE(status, read_groups(file, &file->schema, skips_checksums, err));
+    TRY_OR_DONE(status, arrow_schema_copy(&file->schema, &arena, &kept, err));
+    keep_dictionaries(kept.fields, kept.field_count);
+    status = read_groups(file, &kept, skips_checksums, err);
+done:
     parquet_file_close(file);
+    arena_deinit(&arena);
     return status;
 }
 
