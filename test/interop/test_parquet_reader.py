@@ -403,10 +403,28 @@ def test_files_that_are_refused(tool, tmp_path):
     pq.write_table(table, tmp_path / "f.parquet", compression="brotli")
     done = read(tool, tmp_path, tmp_path / "f.parquet", ok=False)
     assert done.returncode == 6 and "column a, row group 0, byte 4: codec BROTLI" in done.stderr
-    for edit in (lambda f: f.update({3: 99}), lambda f: f[4][0].update({3: 99}), lambda f: f.update({3: -1})):
+    def fewer(footer):
+        footer[3] = footer[4][0][3] = 99
+
+    for edit in (fewer, lambda f: f.update({3: 99}), lambda f: f[4][0].update({3: 99}), lambda f: f.update({3: -1})):
         pq.write_table(table, tmp_path / "f.parquet")
         (tmp_path / "g.parquet").write_bytes(with_footer((tmp_path / "f.parquet").read_bytes(), edit))
         assert read(tool, tmp_path, tmp_path / "g.parquet", ok=False).returncode == 74
+
+
+def test_columns_that_contradict_each_other(tool, tmp_path):
+    """Two columns become the required members of one optional struct: their nulls are the struct's."""
+    def edit(footer):
+        root, a, b = footer[2]
+        group = {3: 1, 4: b"g", 5: 2}
+        footer[2] = [{**root, 5: 1}, group, old(a, repetition=0), old(b, repetition=0)]
+    same = pa.table({"a": pa.array([1, None, 3]), "b": pa.array([4, None, 6])})
+    assert read_edited(tool, tmp_path, same, edit).to_pydict() == {"g": [{"a": 1, "b": 4}, None, {"a": 3, "b": 6}]}
+    other = pa.table({"a": pa.array([1, None, 3]), "b": pa.array([4, 5, None])})
+    pq.write_table(other, tmp_path / "f.parquet")
+    (tmp_path / "g.parquet").write_bytes(with_footer((tmp_path / "f.parquet").read_bytes(), edit))
+    done = read(tool, tmp_path, tmp_path / "g.parquet", ok=False)
+    assert done.returncode == 74 and "contradict" in done.stderr
 
 
 # ---- projection ----

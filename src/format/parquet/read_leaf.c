@@ -185,7 +185,7 @@ static bool extend_slots(struct leaf_reader *reader, size_t slots)
                                                : &reader->values.ends;
     size_t width = reader->keeps_dictionary || !reader->width ? sizeof(int32_t) : reader->width;
     size_t bytes;
-    return SIZE_MUL(slots, width, &bytes) && (bytes == 0 || buf_extend(buf, bytes));
+    return SIZE_MUL(slots, width, &bytes) && buf_extend(buf, bytes);
 }
 
 static enum status read_data_page(struct leaf_reader *reader, const struct page *page,

@@ -419,28 +419,37 @@ static enum status read_kept(struct leaf_reader *reader, const struct page *page
     return STATUS_OK;
 }
 
+/* Fixed-width values at `out`, byte arrays' ends at `ends`; the other is NULL. */
+static enum status read_plain(struct leaf_reader *reader, const struct page *page,
+                              struct cursor *in, uint8_t *out, int32_t *ends, size_t count,
+                              struct error *err)
+{
+    struct buf *scratch = &reader->scratch_ends;
+    if (!is_dictionary_encoding(page->encoding))
+        return out ? read_converted(reader, page, in, out, count, err)
+                   : append_bytes(reader, page, in, &reader->values.data, ends, count, err);
+    buf_clear(scratch);
+    uint32_t *indices = (uint32_t *)(void *)buf_extend(scratch, (count + 1) * sizeof *indices);
+    if (!indices)
+        return out_of_room(reader, page, scratch, err);
+    TRY(read_indices(reader, page, in, indices, count, err));
+    if (!out)
+        return gather_bytes(reader, page, indices, ends, count, err);
+    if (count)
+        gather_fixed(reader->dictionary.data.data, reader->width, indices, out, count);
+    return STATUS_OK;
+}
+
 enum status leaf_read_values(struct leaf_reader *reader, const struct page *page, struct cursor *in,
                              size_t count, struct error *err)
 {
     size_t slot = reader->slot_count;
-    uint8_t *fixed = reader->values.data.data;
     if (reader->keeps_dictionary)
         return read_kept(reader, page, in, (uint32_t *)(void *)reader->indices.data + slot, count,
                          err);
-    int32_t *ends = (int32_t *)(void *)reader->values.ends.data + !reader->width;
-    if (!is_dictionary_encoding(page->encoding))
-        return reader->width
-                   ? read_converted(reader, page, in, fixed + slot * reader->width, count, err)
-                   : append_bytes(reader, page, in, &reader->values.data, ends + slot, count, err);
-    buf_clear(&reader->scratch_ends);
-    uint32_t *indices =
-        (uint32_t *)(void *)buf_extend(&reader->scratch_ends, (count + 1) * sizeof *indices);
-    if (!indices)
-        return out_of_room(reader, page, &reader->scratch_ends, err);
-    TRY(read_indices(reader, page, in, indices, count, err));
-    if (!reader->width)
-        return gather_bytes(reader, page, indices, ends + slot, count, err);
-    gather_fixed(reader->dictionary.data.data, reader->width, indices, fixed + slot * reader->width,
-                 count);
-    return STATUS_OK;
+    if (reader->width)
+        return read_plain(reader, page, in, reader->values.data.data + slot * reader->width, NULL,
+                          count, err);
+    return read_plain(reader, page, in, NULL,
+                      (int32_t *)(void *)reader->values.ends.data + 1 + slot, count, err);
 }
