@@ -8,21 +8,6 @@
 #include "format/parquet/parquet_internal.h"
 #include "format/parquet/thrift_internal.h"
 
-enum { REQUIRED = 0, OPTIONAL = 1, REPEATED = 2 };
-enum {
-    CONVERTED_UTF8 = 0,
-    CONVERTED_MAP = 1,
-    CONVERTED_LIST = 3,
-    CONVERTED_DATE = 6,
-    CONVERTED_TIMESTAMP_MICROS = 10
-};
-enum {
-    LOGICAL_STRING = 1,
-    LOGICAL_MAP = 2,
-    LOGICAL_LIST = 3,
-    LOGICAL_DATE = 6,
-    LOGICAL_TIMESTAMP = 8
-};
 enum { UNORDERED = 0, ASCENDING = 1, DESCENDING = 2 };
 
 enum status writer_put(struct parquet_writer *writer, const void *data, size_t bytes,

@@ -10,13 +10,11 @@
 #define SLUICE_FORMAT_PARQUET_PARQUET_INTERNAL_H
 
 #include "format/codec/codec.h"
+#include "format/parquet/numbers_internal.h"
 #include "format/parquet/parquet.h"
 
 /* ---- numbers of the format ---- */
 
-enum { ENCODING_PLAIN = 0, ENCODING_RLE = 3, ENCODING_RLE_DICTIONARY = 8 };
-enum { PAGE_DATA = 0, PAGE_DICTIONARY = 2 };
-enum { CODEC_ID_UNCOMPRESSED = 0, CODEC_ID_ZSTD = 6 };
 enum { NESTING_MAX = 32, BOUND_BYTES_MAX = 64 };
 
 /* ---- values ---- */

@@ -106,19 +106,22 @@ static int32_t read_unit(struct cursor *in, int type)
 /* The one member of LogicalType, and what is in it. */
 static void read_logical_member(struct cursor *in, struct schema_element *element)
 {
+    bool is_decimal = element->logical == LOGICAL_DECIMAL;
+    bool is_integer = element->logical == LOGICAL_INTEGER;
+    bool is_time = element->logical == LOGICAL_TIME || element->logical == LOGICAL_TIMESTAMP;
     int id = 0, type;
     while ((type = thrift_read_field(in, &id)) != 0) {
-        if (element->logical == 5 && id == 1)
+        if (is_decimal && id == 1)
             element->logical_scale = thrift_read_i32(in, type);
-        else if (element->logical == 5 && id == 2)
+        else if (is_decimal && id == 2)
             element->logical_precision = thrift_read_i32(in, type);
-        else if ((element->logical == 7 || element->logical == 8) && id == 1)
+        else if (is_time && id == 1)
             element->is_utc = thrift_read_bool(in, type);
-        else if ((element->logical == 7 || element->logical == 8) && id == 2)
+        else if (is_time && id == 2)
             element->unit = read_unit(in, type);
-        else if (element->logical == 10 && id == 1)
+        else if (is_integer && id == 1)
             element->bits = thrift_read_i32(in, type);
-        else if (element->logical == 10 && id == 2)
+        else if (is_integer && id == 2)
             element->is_signed = thrift_read_bool(in, type);
         else
             thrift_skip(in, type);

@@ -70,9 +70,9 @@ static enum status read_levels(struct leaf_reader *reader, const struct page *pa
     uint8_t *levels = buf_extend(out, count);
     if (!levels && count)
         return out_of_room(reader, page->offset, err);
-    if (!page->is_v2 && encoding == ENC_BIT_PACKED) {
+    if (!page->is_v2 && encoding == ENCODING_BIT_PACKED) {
         is_read = decode_bit_packed(body, width, levels, count);
-    } else if (!page->is_v2 && encoding != ENC_RLE) {
+    } else if (!page->is_v2 && encoding != ENCODING_RLE) {
         return corrupt(reader, page, err, "levels of an unknown encoding");
     } else {
         if (!page->is_v2) {

@@ -10,16 +10,6 @@
 #include "format/parquet/reader_internal.h"
 #include "format/parquet/thrift_internal.h"
 
-enum { PAGE_TYPE_DATA = 0, PAGE_TYPE_DICTIONARY = 2, PAGE_TYPE_DATA_V2 = 3 };
-enum {
-    CODEC_NUMBER_UNCOMPRESSED = 0,
-    CODEC_NUMBER_SNAPPY = 1,
-    CODEC_NUMBER_GZIP = 2,
-    CODEC_NUMBER_LZ4_HADOOP = 5,
-    CODEC_NUMBER_ZSTD = 6,
-    CODEC_NUMBER_LZ4_RAW = 7,
-};
-
 struct page_header {
     int32_t type, plain_bytes, stored_bytes, crc;
     int32_t values, encoding, def_encoding, rep_encoding;
@@ -81,8 +71,8 @@ static bool read_header(struct cursor *in, struct page_header *header)
                                    .plain_bytes = -1,
                                    .stored_bytes = -1,
                                    .encoding = -1,
-                                   .def_encoding = ENC_RLE,
-                                   .rep_encoding = ENC_RLE};
+                                   .def_encoding = ENCODING_RLE,
+                                   .rep_encoding = ENCODING_RLE};
     while ((type = thrift_read_field(in, &id)) != 0) {
         if (id == 1) {
             header->type = thrift_read_i32(in, type);
@@ -93,9 +83,9 @@ static bool read_header(struct cursor *in, struct page_header *header)
         } else if (id == 4) {
             header->crc = thrift_read_i32(in, type);
             header->has_crc = true;
-        } else if ((id == 5 && header->type == PAGE_TYPE_DATA) ||
-                   (id == 7 && header->type == PAGE_TYPE_DICTIONARY) ||
-                   (id == 8 && header->type == PAGE_TYPE_DATA_V2)) {
+        } else if ((id == 5 && header->type == PAGE_DATA) ||
+                   (id == 7 && header->type == PAGE_DICTIONARY) ||
+                   (id == 8 && header->type == PAGE_DATA_V2)) {
             read_details(in, type, id, header);
         } else {
             thrift_skip(in, type);
@@ -132,15 +122,15 @@ static enum status expand_codec(int32_t number, struct span stored, uint8_t *pla
                                 struct error *err)
 {
     switch (number) {
-    case CODEC_NUMBER_SNAPPY:
+    case CODEC_ID_SNAPPY:
         return codec_expand_exact(CODEC_SNAPPY, stored, place, bytes, err);
-    case CODEC_NUMBER_GZIP:
+    case CODEC_ID_GZIP:
         return codec_expand_exact(CODEC_GZIP, stored, place, bytes, err);
-    case CODEC_NUMBER_LZ4_HADOOP:
+    case CODEC_ID_LZ4_HADOOP:
         return expand_hadoop(stored, place, bytes, err);
-    case CODEC_NUMBER_ZSTD:
+    case CODEC_ID_ZSTD:
         return codec_expand_exact(CODEC_ZSTD, stored, place, bytes, err);
-    case CODEC_NUMBER_LZ4_RAW:
+    case CODEC_ID_LZ4_RAW:
         return codec_expand_exact(CODEC_LZ4_BLOCK, stored, place, bytes, err);
     default:
         return error_set(err, STATUS_UNSUPPORTED, "codec %s (%d)", parquet_codec_name(number),
@@ -153,7 +143,7 @@ static enum status expand(struct page_walk *walk, const struct page *page, bool 
                           struct error *err)
 {
     struct error cause;
-    if (walk->chunk->codec == CODEC_NUMBER_UNCOMPRESSED || is_stored) {
+    if (walk->chunk->codec == CODEC_ID_UNCOMPRESSED || is_stored) {
         if (stored.length != bytes)
             return page_fault(walk, page->offset, STATUS_CORRUPT, err,
                               "a page that is not compressed has %zu bytes, not %zu", stored.length,
@@ -187,8 +177,8 @@ static enum status fill_page(struct page_walk *walk, const struct page_header *h
     page->encoding = header->encoding;
     page->def_encoding = header->def_encoding;
     page->rep_encoding = header->rep_encoding;
-    page->kind = header->type == PAGE_TYPE_DICTIONARY ? PAGE_KIND_DICTIONARY : PAGE_KIND_DATA;
-    page->is_v2 = header->type == PAGE_TYPE_DATA_V2;
+    page->kind = header->type == PAGE_DICTIONARY ? PAGE_KIND_DICTIONARY : PAGE_KIND_DATA;
+    page->is_v2 = header->type == PAGE_DATA_V2;
     if (page->is_v2) {
         size_t rep = (size_t)header->rep_bytes, def = (size_t)header->def_bytes;
         levels = rep + def;
@@ -214,8 +204,8 @@ enum status page_next(struct page_walk *walk, struct page *out_page, struct erro
         if (!stored)
             return page_fault(walk, page.offset, STATUS_CORRUPT, err,
                               "a page of %d bytes ends behind its chunk", header.stored_bytes);
-        if (header.type != PAGE_TYPE_DATA && header.type != PAGE_TYPE_DICTIONARY &&
-            header.type != PAGE_TYPE_DATA_V2)
+        if (header.type != PAGE_DATA && header.type != PAGE_DICTIONARY &&
+            header.type != PAGE_DATA_V2)
             continue;
         if (!header.has_details)
             return fault_here(walk, err, "a page header without its particulars");

@@ -5,41 +5,7 @@
  */
 #include "format/parquet/reader_internal.h"
 
-enum { REQUIRED = 0, OPTIONAL = 1, REPEATED = 2 };
 enum { NAME_BYTES_MAX = 1024, DEPTH_MAX = 64 };
-enum {
-    CONVERTED_UTF8 = 0,
-    CONVERTED_MAP = 1,
-    CONVERTED_MAP_KEY_VALUE = 2,
-    CONVERTED_LIST = 3,
-    CONVERTED_ENUM = 4,
-    CONVERTED_DECIMAL = 5,
-    CONVERTED_DATE = 6,
-    CONVERTED_TIME_MILLIS = 7,
-    CONVERTED_TIME_MICROS = 8,
-    CONVERTED_TIMESTAMP_MILLIS = 9,
-    CONVERTED_TIMESTAMP_MICROS = 10,
-    CONVERTED_UINT_8 = 11,
-    CONVERTED_UINT_64 = 14,
-    CONVERTED_INT_8 = 15,
-    CONVERTED_INT_64 = 18,
-    CONVERTED_JSON = 19,
-};
-enum {
-    LOGICAL_STRING = 1,
-    LOGICAL_MAP = 2,
-    LOGICAL_LIST = 3,
-    LOGICAL_ENUM = 4,
-    LOGICAL_DECIMAL = 5,
-    LOGICAL_DATE = 6,
-    LOGICAL_TIME = 7,
-    LOGICAL_TIMESTAMP = 8,
-    LOGICAL_INTEGER = 10,
-    LOGICAL_JSON = 12,
-    LOGICAL_UUID = 14,
-    LOGICAL_FLOAT16 = 15,
-};
-
 struct path {
     const struct path *up;
     const char *name;

@@ -137,13 +137,13 @@ static enum status append_bytes(struct leaf_reader *reader, const struct page *p
 {
     size_t start = data->length;
     switch (page->encoding) {
-    case ENC_PLAIN:
+    case ENCODING_PLAIN:
         TRY(append_plain(reader, page, in, data, ends, count, err));
         break;
-    case ENC_DELTA_LENGTH_BYTE_ARRAY:
+    case ENCODING_DELTA_LENGTH_BYTE_ARRAY:
         TRY(append_delta_length(reader, page, in, data, ends, count, err));
         break;
-    case ENC_DELTA_BYTE_ARRAY:
+    case ENCODING_DELTA_BYTE_ARRAY:
         TRY(append_delta(reader, page, in, data, ends, count, err));
         break;
     default:
@@ -201,23 +201,23 @@ static enum status read_fixed(struct leaf_reader *reader, const struct page *pag
     bool is_done = false;
     if (!SIZE_MUL(width, count, &bytes))
         return corrupt(reader, page, err, "more values than can be");
-    if (page->encoding == ENC_PLAIN && physical == PARQUET_BOOLEAN) {
+    if (page->encoding == ENCODING_PLAIN && physical == PARQUET_BOOLEAN) {
         is_done = decode_plain_bools(in, out, count);
-    } else if (page->encoding == ENC_PLAIN) {
+    } else if (page->encoding == ENCODING_PLAIN) {
         const uint8_t *place = cursor_take(in, bytes);
         is_done = place != NULL;
         if (is_done && bytes)
             memcpy(out, place, bytes);
-    } else if (page->encoding == ENC_RLE && physical == PARQUET_BOOLEAN) {
+    } else if (page->encoding == ENCODING_RLE && physical == PARQUET_BOOLEAN) {
         return read_rle_bools(reader, page, in, out, count, err);
-    } else if (page->encoding == ENC_DELTA_BINARY_PACKED && physical == PARQUET_INT32) {
+    } else if (page->encoding == ENCODING_DELTA_BINARY_PACKED && physical == PARQUET_INT32) {
         is_done = decode_delta_i32(in, (int32_t *)(void *)out, count);
-    } else if (page->encoding == ENC_DELTA_BINARY_PACKED && physical == PARQUET_INT64) {
+    } else if (page->encoding == ENCODING_DELTA_BINARY_PACKED && physical == PARQUET_INT64) {
         is_done = decode_delta_i64(in, (int64_t *)(void *)out, count);
-    } else if (page->encoding == ENC_BYTE_STREAM_SPLIT && physical != PARQUET_BOOLEAN &&
+    } else if (page->encoding == ENCODING_BYTE_STREAM_SPLIT && physical != PARQUET_BOOLEAN &&
                physical != PARQUET_INT96) {
         is_done = decode_stream_split(in, width, out, count);
-    } else if (page->encoding == ENC_DELTA_BYTE_ARRAY && physical == PARQUET_FIXED) {
+    } else if (page->encoding == ENCODING_DELTA_BYTE_ARRAY && physical == PARQUET_FIXED) {
         return read_fixed_delta(reader, page, in, out, count, err);
     } else {
         return corrupt(reader, page, err, "not an encoding of this type");
@@ -299,9 +299,9 @@ enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *
     size_t count = page->level_count, bytes;
     if (reader->has_dictionary || reader->level_count)
         return corrupt(reader, page, err, "a second dictionary, or one behind values");
-    if (page->encoding != ENC_PLAIN && page->encoding != ENC_PLAIN_DICTIONARY)
+    if (page->encoding != ENCODING_PLAIN && page->encoding != ENCODING_PLAIN_DICTIONARY)
         return corrupt(reader, page, err, "not an encoding of dictionaries");
-    plain.encoding = ENC_PLAIN;
+    plain.encoding = ENCODING_PLAIN;
     /* Before memory is asked for: every value takes some of the page. */
     if (count > page->body.length * 8 || !SIZE_MUL(count, (size_t)reader->width, &bytes))
         return corrupt(reader, page, err, "more values than bytes");
@@ -398,7 +398,7 @@ static enum status gather_bytes(struct leaf_reader *reader, const struct page *p
 
 static bool is_dictionary_encoding(int encoding)
 {
-    return encoding == ENC_RLE_DICTIONARY || encoding == ENC_PLAIN_DICTIONARY;
+    return encoding == ENCODING_RLE_DICTIONARY || encoding == ENCODING_PLAIN_DICTIONARY;
 }
 
 /* The dictionary is kept: values that came without one are new entries of it. */

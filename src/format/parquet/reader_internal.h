@@ -9,19 +9,8 @@
 #define SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
 
 #include "format/codec/codec.h"
+#include "format/parquet/numbers_internal.h"
 #include "format/parquet/parquet_reader.h"
-
-enum {
-    ENC_PLAIN = 0,
-    ENC_PLAIN_DICTIONARY = 2,
-    ENC_RLE = 3,
-    ENC_BIT_PACKED = 4,
-    ENC_DELTA_BINARY_PACKED = 5,
-    ENC_DELTA_LENGTH_BYTE_ARRAY = 6,
-    ENC_DELTA_BYTE_ARRAY = 7,
-    ENC_RLE_DICTIONARY = 8,
-    ENC_BYTE_STREAM_SPLIT = 9,
-};
 
 enum { MAGIC_BYTES = 4, TAIL_BYTES = 8 };
 

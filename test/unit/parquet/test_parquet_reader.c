@@ -270,7 +270,7 @@ static void test_limits_hold(void **state)
 
 /* ---- schemas of old writers; names as in LogicalTypes.md ---- */
 
-enum { REQUIRED = 0, OPTIONAL = 1, REPEATED = 2, LIST = 3, MAP = 1, NOT_CONVERTED = -1 };
+enum { LIST = CONVERTED_LIST, MAP = CONVERTED_MAP, NOT_CONVERTED = -1 };
 
 static struct schema_element group(const char *name, int repetition, int children, int converted)
 {
