@@ -396,6 +396,7 @@ def test_format_version_one(tool, tmp_path):
     pq.write_table(table, tmp_path / "f.parquet", version="1.0", coerce_timestamps="us")
     got, about = read(tool, tmp_path, tmp_path / "f.parquet")
     compare(got, table)
+    assert "PLAIN_DICTIONARY" in {e for leaf in about["leaves"] for e in leaf["encodings"]}
 
 
 def test_files_that_are_refused(tool, tmp_path):
@@ -467,6 +468,13 @@ def test_columns_by_id_missing_ones_and_promotion(tool, tmp_path):
     only_new = pa.schema([field("later", pa.list_(field("element", pa.struct([field("new", pa.utf8(), 9)]), 6)), 3)])
     got, _ = read(tool, tmp_path, tmp_path / "f.parquet", as_schema(tmp_path, only_new), "ids")
     assert got.to_pydict() == {"later": [[{"new": None}, None], None, []]}
+    twice = pa.struct([field("x", pa.int32(), 4), field("x2", pa.int32(), 4)])
+    wanted = pa.schema([field("c", pa.list_(field("element", twice, 6)), 3)])
+    failed = read(tool, tmp_path, tmp_path / "f.parquet", as_schema(tmp_path, wanted), "ids", ok=False)
+    assert failed.returncode == 2 and "wanted twice" in failed.stderr
+    again = pa.schema([field("a", pa.int32(), 1), field("a2", pa.int64(), 1)])
+    got, _ = read(tool, tmp_path, tmp_path / "f.parquet", as_schema(tmp_path, again), "ids")
+    assert got.to_pydict() == {"a": [1, None, 3], "a2": [1, None, 3]}
     required = pa.schema([field("q", pa.int32(), 11, nullable=False)])
     failed = read(tool, tmp_path, tmp_path / "f.parquet", as_schema(tmp_path, required), "ids", ok=False)
     assert failed.returncode == 2 and "column q" in failed.stderr

@@ -157,7 +157,8 @@ struct parquet_read_options {
 
 struct parquet_reader;
 
-/* INVALID: a column of another type than is wanted, or a required one that the file has not. */
+/* INVALID: a column of another type than is wanted, or a required one that the file has not. (A
+ * column wanted twice within another one is found when a row group is read.) */
 enum status parquet_reader_create(const struct parquet_file *file,
                                   const struct parquet_read_options *options,
                                   struct parquet_reader **out_reader, struct error *err) MUST_CHECK;

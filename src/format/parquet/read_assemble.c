@@ -88,6 +88,8 @@ static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
     struct leaf_reader *to = &assembly->leaves[place];
     struct span bytes = assembly->ranges[place];
     *out_leaf = to;
+    if (to->walk.file && binding) /* its values are given away */
+        return fault(assembly, leaf, STATUS_INVALID, "wanted twice within one column");
     if (to->walk.file)
         return STATUS_OK;
     to->walk = (struct page_walk){.file = reader->file,
