@@ -269,8 +269,8 @@ static bool levels_equal(const struct leaf_reader *a, const struct leaf_reader *
 {
     const uint8_t *x = a->def.data, *y = b->def.data;
     unsigned differences = 0;
-    if (a->level_count != b->level_count)
-        return false;
+    if (a->level_count != b->level_count || a->level_count == 0)
+        return a->level_count == b->level_count;
     if (a->walk.leaf->max_rep && memcmp(a->rep.data, b->rep.data, a->level_count) != 0)
         return false;
     for (size_t i = 0; i < a->level_count; i++) {

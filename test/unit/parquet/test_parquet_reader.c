@@ -90,6 +90,7 @@ static const char *const files[] = {
     "nested_ll_v2",
     "nested_m_v1",
     "nested_st_v2",
+    "no_rows",
     "ours_flat",
     "ours_nested",
     "plain_v1",
