@@ -153,7 +153,7 @@ bool decode_bit_packed(struct cursor *in, unsigned width, uint8_t *out, size_t c
     for (size_t i = 0; i < count; i++) {
         unsigned value = 0;
         for (unsigned b = 0; b < width; b++, at++)
-            value = value << 1 | (bits[at >> 3] >> (7 - (at & 7)) & 1u);
+            value = value << 1 | ((unsigned)bits[at >> 3] >> (7 - (at & 7)) & 1);
         out[i] = (uint8_t)value;
     }
     return true;

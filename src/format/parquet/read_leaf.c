@@ -289,10 +289,10 @@ enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struc
                               reader->levels_wanted);
         if (status != STATUS_OK)
             return status;
-        if (page.kind == PAGE_KIND_DICTIONARY)
-            TRY(leaf_read_dictionary(reader, &page, err));
-        else
+        if (!page.is_dictionary)
             TRY(read_data_page(reader, &page, err));
+        else if (reader->reads_values)
+            TRY(leaf_read_dictionary(reader, &page, err));
     }
     buf_deinit(&reader->walk.expanded);
     buf_deinit(&reader->scratch);

@@ -29,12 +29,6 @@ enum status page_fault(const struct page_walk *walk, uint64_t offset, enum statu
                      walk->leaf->path, walk->group, offset, what);
 }
 
-static enum status fault_here(const struct page_walk *walk, struct error *err, const char *what)
-{
-    return page_fault(walk, walk->chunk->offset + (uint64_t)(walk->in.at - walk->start),
-                      STATUS_CORRUPT, err, "%s", what);
-}
-
 /* ---- header ---- */
 
 static void read_details(struct cursor *in, int type, int kind, struct page_header *header)
@@ -177,7 +171,7 @@ static enum status fill_page(struct page_walk *walk, const struct page_header *h
     page->encoding = header->encoding;
     page->def_encoding = header->def_encoding;
     page->rep_encoding = header->rep_encoding;
-    page->kind = header->type == PAGE_DICTIONARY ? PAGE_KIND_DICTIONARY : PAGE_KIND_DATA;
+    page->is_dictionary = header->type == PAGE_DICTIONARY;
     page->is_v2 = header->type == PAGE_DATA_V2;
     if (page->is_v2) {
         size_t rep = (size_t)header->rep_bytes, def = (size_t)header->def_bytes;
@@ -208,7 +202,8 @@ enum status page_next(struct page_walk *walk, struct page *out_page, struct erro
             header.type != PAGE_DATA_V2)
             continue;
         if (!header.has_details)
-            return fault_here(walk, err, "a page header without its particulars");
+            return page_fault(walk, page.offset, STATUS_CORRUPT, err,
+                              "a page header without its particulars");
         if ((size_t)header.plain_bytes > walk->file->limits.page_bytes_max)
             return page_fault(walk, page.offset, STATUS_LIMIT, err, "a page of %d bytes",
                               header.plain_bytes);

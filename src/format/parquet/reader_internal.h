@@ -55,14 +55,11 @@ bool decode_plain_bools(struct cursor *in, uint8_t *out, size_t count); /* a byt
 
 /* ---- pages ---- */
 
-enum page_kind { PAGE_KIND_DATA, PAGE_KIND_DICTIONARY };
-
 struct page {
-    enum page_kind kind;
     uint64_t offset; /* of its header in the file */
     size_t level_count;
     int encoding, rep_encoding, def_encoding;
-    bool is_v2;
+    bool is_dictionary, is_v2;
     struct span rep, def; /* v2: the level sections */
     struct span body;     /* expanded; v1: with the level sections in front */
 };
@@ -114,11 +111,10 @@ struct leaf_reader {
     size_t levels_wanted, level_count, slot_count, null_count;
     uint8_t slot_def;         /* from which an entry is a slot */
     struct buf rep, def;      /* a byte a level; empty where the maximum is 0 */
-    struct values values;     /* a slot each (nulls zero or empty); or the dictionary kept */
-    struct buf indices;       /* int32 a slot, where the dictionary is kept */
-    struct values dictionary; /* of the chunk, as `values` are stored */
-    size_t dictionary_page_count,
-        dictionary_count; /* kept: plain values behind those of the page */
+    struct values values;     /* a slot each, nulls zero or empty */
+    struct buf indices;       /* instead, where the dictionary is kept: int32 a slot */
+    struct values dictionary; /* of the page; kept: and of plain values behind it */
+    size_t dictionary_page_count, dictionary_count;
     bool has_dictionary;
     struct buf scratch, scratch_ends;
 };
