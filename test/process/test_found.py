@@ -11,6 +11,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 
+import faults
 import sluice
 
 
@@ -148,8 +149,37 @@ def test_a_forced_repeat_waits_for_the_table_too(tmp_path):
         assert time.monotonic() < deadline
     assert answer.code == 200 and answer.headers["Sluice-Boundary"] == "visible"
     assert answer.receipts == durable.receipts
+    again = server.post("logs", log_body(3), **forced)
+    assert again.code == 200, "its lane is idle: nobody else wakes whoever waits there"
     assert sluice.read_pyiceberg(server.directory, "logs").num_rows == 3
     assert server.status()["ingest"]["repeats"] >= 3
+    server.stop()
+
+
+def test_busy_lanes_leave_the_thread_to_others(tmp_path):
+    """A lane that always had new rows kept its thread, and the interval meant nothing."""
+    server = sluice.Server(tmp_path / "data", "--publish-interval", "1s", "--publish-threads", "1").start()
+    request = metrics_service_pb2.ExportMetricsServiceRequest()
+    request.resource_metrics.add().scope_metrics.add().metrics.add(name="s").summary.data_points.add(count=1)
+    stop = threading.Event()
+
+    def load():
+        while not stop.is_set():
+            server.post("logs", log_body(20))
+    thread = threading.Thread(target=load)
+    thread.start()
+    try:
+        time.sleep(3)
+        before = server.lane("otel.logs")["commits"]
+        assert server.post("metrics", request.SerializeToString()).code == 200
+        faults.wait_for(lambda: server.lane("otel.metrics_summary")["commits"] == 1, 10, "its commit")
+        assert "not halted" in server.command("clear-halt", "otel.logs", "--confirm", "--accept").stderr
+        time.sleep(3)
+        assert server.lane("otel.logs")["commits"] - before < 20, "one an interval, not one after another"
+    finally:
+        stop.set()
+        thread.join()
+    server.wait_published()
     server.stop()
 
 

@@ -232,9 +232,9 @@ enum status server_start(struct env *env, const struct settings *settings,
         status = publisher_start(server->stack.publisher, err);
     }
     if (status == STATUS_OK)
-        status = start_api(server, err);
-    if (status == STATUS_OK)
         status = start_ingest(server, err);
+    if (status == STATUS_OK) /* it looks at all of the above */
+        status = start_api(server, err);
     if (status != STATUS_OK) {
         server_stop(server);
         return status;

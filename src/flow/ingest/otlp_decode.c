@@ -55,6 +55,8 @@ void otlp_decoder_deinit(struct otlp_decoder *decoder)
         buf_deinit(bufs[i]);
     for (int i = 0; i < DOMAIN_COUNT; i++)
         buf_deinit(&decoder->merged[i]);
+    for (int i = 0; i < OTLP_LEVELS_MAX; i++)
+        buf_deinit(&decoder->frames[i]);
     for (int i = 0; i < OTLP_TABLE_COUNT; i++)
         otlp_batch_destroy(decoder->batches[i]);
 }
@@ -328,16 +330,30 @@ static struct otlp_batch *batch_of(struct otlp_decoder *decoder, enum otlp_table
     return decoder->batches[table];
 }
 
-/* Copies a message without one of its fields, then adds that field with other bytes. */
-static void rewrap(struct buf *out, const struct otlp_level *level, struct span inner)
+/* The message around an item without the field that holds it; made once for all its items. */
+static const struct buf *frame_of(struct otlp_decoder *decoder, uint32_t index)
 {
+    struct otlp_level *level = &decoder->levels[index];
+    struct buf *frame = &decoder->frames[index];
     struct wire wire = wire_of(level->message);
     struct wire_field field;
+    if (level->has_frame)
+        return frame;
+    buf_clear(frame);
     while (wire_next(&wire, &field)) {
         if (field.key != WIRE_KEY(level->field, WIRE_LEN))
-            buf_put(out, field.start, (size_t)(wire.at - field.start));
+            buf_put(frame, field.start, (size_t)(wire.at - field.start));
     }
-    wire_put_bytes(out, level->field, inner);
+    level->has_frame = !frame->failed;
+    return frame;
+}
+
+static uint64_t varint_bytes(uint64_t value)
+{
+    uint64_t bytes = 1;
+    for (; value >= 0x80; value >>= 7)
+        bytes++;
+    return bytes;
 }
 
 /* The item as sent with all that encloses it, up to the ResourceLogs, -Spans or -Metrics message.
@@ -345,23 +361,29 @@ static void rewrap(struct buf *out, const struct otlp_level *level, struct span 
 static bool put_raw(struct otlp_decoder *decoder, struct arrow_builder *builder, struct span item,
                     size_t bytes_max)
 {
-    struct buf from = {0}, to = {0};
-    if (builder->values.length + decoder->levels[0].message.length > bytes_max)
-        return false;
-    buf_put(&from, item.data, item.length);
-    for (uint32_t i = decoder->level_count; i > 0; i--) {
-        buf_clear(&to);
-        rewrap(&to, &decoder->levels[i - 1], span_of(from.data, from.length));
-        struct buf swap = from;
-        from = to;
-        to = swap;
+    uint64_t lengths[OTLP_LEVELS_MAX + 1]; /* of the message at each level, and of the item */
+    const struct buf *frames[OTLP_LEVELS_MAX];
+    struct buf *out = &decoder->scratch;
+    uint32_t count = decoder->level_count;
+    lengths[count] = item.length;
+    for (uint32_t i = count; i > 0; i--) {
+        const struct otlp_level *level = &decoder->levels[i - 1];
+        frames[i - 1] = frame_of(decoder, i - 1);
+        lengths[i - 1] = frames[i - 1]->length + varint_bytes(WIRE_KEY(level->field, WIRE_LEN)) +
+                         varint_bytes(lengths[i]) + lengths[i];
+        builder->values.failed |= frames[i - 1]->failed;
     }
-    if (from.failed || to.failed)
-        builder->values.failed = true;
-    else
-        arrow_append_bytes(builder, from.data, from.length);
-    buf_deinit(&from);
-    buf_deinit(&to);
+    if (builder->values.length + lengths[0] > bytes_max)
+        return false;
+    buf_clear(out);
+    for (uint32_t i = 0; i < count; i++) {
+        buf_put(out, frames[i]->data, frames[i]->length);
+        buf_put_varint(out, WIRE_KEY(decoder->levels[i].field, WIRE_LEN));
+        buf_put_varint(out, lengths[i + 1]);
+    }
+    buf_put(out, item.data, item.length);
+    builder->values.failed |= out->failed;
+    arrow_append_bytes(builder, out->data, out->length);
     return true;
 }
 

@@ -27,6 +27,7 @@ enum { OTLP_LIST_MAX = 65536, OTLP_PARTS_MAX = 2000000 };
 struct otlp_level {
     struct span message;
     uint32_t field;
+    bool has_frame; /* decoder->frames[] holds the message without that field */
 };
 
 struct otlp_decoder {
@@ -50,6 +51,7 @@ struct otlp_decoder {
     uint64_t generation;              /* rises with every change of the above */
     uint64_t domain_generation[DOMAIN_COUNT];
     struct otlp_level levels[OTLP_LEVELS_MAX];
+    struct buf frames[OTLP_LEVELS_MAX];
     uint32_t level_count;
 
     /* of the item */

@@ -575,6 +575,7 @@ enum status doubt_save(struct lane *lane, const struct own_state *own, struct er
     put_i64(&writer, "missing-sequence", own->sequence);
     json_write_object_end(&writer);
     enum status status = save_file(lane, "doubt", &json, err);
+    lane->is_doubt_kept |= status == STATUS_OK;
     buf_deinit(&json);
     return status;
 }
@@ -585,7 +586,7 @@ enum status doubt_load(struct lane *lane, struct error *err)
     struct arena arena;
     arena_init(&arena, FILE_BYTES_MAX);
     enum status status = load_file(lane, "doubt", &arena, &json, err);
-    lane->was_lost = status == STATUS_OK;
+    lane->was_lost = lane->is_doubt_kept = status == STATUS_OK;
     arena_deinit(&arena);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
@@ -593,6 +594,6 @@ enum status doubt_load(struct lane *lane, struct error *err)
 enum status doubt_remove(struct lane *lane, struct error *err)
 {
     TRY(remove_file(lane, "doubt", err));
-    lane->was_lost = false;
+    lane->was_lost = lane->is_doubt_kept = false;
     return STATUS_OK;
 }

@@ -331,11 +331,6 @@ static enum status begin_record(struct lane *lane, const struct iceberg_table *t
     hex_encode(record.prefix, random_bytes, sizeof random_bytes);
     snprintf(record.owner, sizeof record.owner, "%s", lane->publisher->owner);
     snprintf(record.uuid, sizeof record.uuid, "%s", table->uuid);
-    /* The record binds the lane to this table; whoever created it may have died before it lasted.
-     */
-    if (!lane->checkpoint.exists)
-        TRY(iceberg_table_make_durable(lane->publisher->catalog, lane->publisher->store, table,
-                                       err));
     TRY(record_save(lane, &record, err)); /* 2 */
     record_deinit(&lane->record);
     lane->record = record;
@@ -408,6 +403,11 @@ static enum status publish_range(struct lane *lane, const struct iceberg_table *
                                  const struct own_state *own, const struct positions *from,
                                  bool *out_is_empty, struct error *err)
 {
+    /* The record will bind the lane to this table; whoever created it may have died before it
+     * lasted. Before the place of a writer is taken: the catalog may stand still. */
+    if (!lane->checkpoint.exists)
+        TRY(iceberg_table_make_durable(lane->publisher->catalog, lane->publisher->store, table,
+                                       err));
     publisher_writer_begin(lane->publisher);
     enum status status = write_range(lane, table, from, out_is_empty, err);
     publisher_writer_end(lane->publisher);
@@ -473,8 +473,6 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
                        struct error *err)
 {
     bool is_empty = true;
-    if (decision != DECIDE_HALT)
-        lane->doubt_since_ns = 0;
     switch (decision) {
     case DECIDE_GO_ON:
         if (lane->record.exists) /* an intent */
@@ -511,15 +509,20 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     return error_set(err, STATUS_INTERNAL, "%s: no such decision", lane->name);
 }
 
+static struct wal_pending group_pending(struct lane *lane, uint32_t group)
+{
+    struct wal_ack ack = {0};
+    uint64_t after = 0;
+    if (wal_ack_get(lane->publisher->wal, lane->table_id, group, &ack))
+        after = ack.through.seq > ack.committed.seq ? ack.through.seq : ack.committed.seq;
+    return wal_pending(lane->publisher->wal, group, lane->table_id, after);
+}
+
 struct wal_pending lane_pending(struct lane *lane)
 {
     struct wal_pending sum = {0};
     for (uint32_t g = 0; g < lane->publisher->group_count; g++) {
-        struct wal_ack ack = {0};
-        uint64_t after = 0;
-        if (wal_ack_get(lane->publisher->wal, lane->table_id, g, &ack))
-            after = ack.through.seq > ack.committed.seq ? ack.through.seq : ack.committed.seq;
-        struct wal_pending one = wal_pending(lane->publisher->wal, g, lane->table_id, after);
+        struct wal_pending one = group_pending(lane, g);
         sum.entries += one.entries;
         sum.rows += one.rows;
         sum.bytes += one.bytes;
@@ -549,7 +552,7 @@ static enum status note_walk(struct lane *lane, const struct own_state *own, str
 {
     if (own->walk == WALK_LOST) {
         lane->was_lost = true;
-        return doubt_save(lane, own, err);
+        return lane->is_doubt_kept ? STATUS_OK : doubt_save(lane, own, err);
     }
     return lane->was_lost && own->walk != WALK_EXPIRED ? doubt_remove(lane, err) : STATUS_OK;
 }
@@ -566,6 +569,7 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
     status = find_table(lane, &table, err);
     if (status == STATUS_NOT_FOUND && must_publish && is_idle(lane)) {
         lane->is_recovered = true; /* no table, nothing that it could prove */
+        lane->doubt_since_ns = 0;
         return settle_while_idle(lane, out_is_done, err);
     }
     if (status == STATUS_NOT_FOUND)
@@ -579,6 +583,8 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
     }
     TRY_OR_DONE(status, note_walk(lane, &own, err));
     enum decision decision = lane_decide(lane, table, &own, &from, reason);
+    if (decision != DECIDE_HALT)
+        lane->doubt_since_ns = 0;
     bool is_settled =
         decision == DECIDE_HALT || decision == DECIDE_HALT_REBIND || decision == DECIDE_STAND_DOWN;
     if (!is_settled && !is_in_own_directory(lane, &own)) { /* E5 */
@@ -630,7 +636,17 @@ bool lane_is_due(struct lane *lane)
            (uint64_t)age_ms >= options->interval_ms;
 }
 
-/* Turns until nothing is left to do. */
+static bool is_committed_to(const struct lane *lane, const struct positions *positions)
+{
+    if (!lane->is_recovered || !lane->checkpoint.exists || lane->record.exists)
+        return false;
+    for (uint32_t g = 0; g < positions->count; g++)
+        if (lane->checkpoint.committed.at[g].seq < positions->at[g].seq)
+            return false;
+    return true;
+}
+
+/* Turns until nothing is left of what was there when it began: others want the thread too. */
 static enum status work(struct lane *lane, bool must_publish, struct error *err)
 {
     bool is_settled = false;
@@ -638,9 +654,14 @@ static enum status work(struct lane *lane, bool must_publish, struct error *err)
      * would let go of the chain (E7). */
     if (must_publish && lane->is_recovered)
         TRY(settle_while_idle(lane, &is_settled, err));
-    if (is_settled)
+    if (is_settled) {
+        lane_wake_waiters(lane); /* of what was committed before they asked */
         return STATUS_OK;
+    }
     lane_set_state(lane, PUBLISH_WORKING, "");
+    struct positions pending = {.count = lane->publisher->group_count};
+    for (uint32_t g = 0; g < pending.count; g++)
+        pending.at[g].seq = group_pending(lane, g).last_seq;
     for (int turns = 0; turns < TURNS_MAX;) {
         bool is_done;
         enum status status = turn(lane, must_publish, &is_done, err);
@@ -650,7 +671,7 @@ static enum status work(struct lane *lane, bool must_publish, struct error *err)
         }
         TRY(status);
         lane_wake_waiters(lane);
-        if (is_done)
+        if (is_done || is_committed_to(lane, &pending))
             return STATUS_OK;
     }
     return error_set(err, STATUS_BUSY, "%s: others commit without pause", lane->name);

@@ -282,6 +282,7 @@ struct lane {
     /* of the thread that works on it: */
     bool is_recovered;      /* record and table have been looked at since the start */
     bool was_lost;          /* the last walk that proved anything ended with WALK_LOST */
+    bool is_doubt_kept;     /* that is on disk */
     int64_t doubt_since_ns; /* when a durability halt was first suspected; 0: not */
     int64_t retry_at_ns;
     uint64_t retry_ms;
@@ -310,12 +311,13 @@ struct publisher {
     unsigned thread_count;
     /* under lock: */
     bool must_stop, is_looking;
+    unsigned claims_waiting;
     size_t look_next; /* lane */
     uint64_t writers; /* places left */
 };
 
-/* One thread works on a lane at a time; waits until nobody else does. */
-void lane_claim(struct lane *lane);
+/* One thread works on a lane at a time; waits until nobody else does. BUSY: that took too long. */
+enum status lane_claim(struct lane *lane, uint64_t timeout_ms, struct error *err) MUST_CHECK;
 void lane_release(struct lane *lane);
 /* A place among those who write files; waits for one. */
 void publisher_writer_begin(struct publisher *publisher);

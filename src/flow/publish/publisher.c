@@ -29,21 +29,36 @@ struct publish_options publish_options_default(const char *state_dir)
 
 /* ---- threads ---- */
 
-void lane_claim(struct lane *lane)
+enum status lane_claim(struct lane *lane, uint64_t timeout_ms, struct error *err)
 {
     struct publisher *publisher = lane->publisher;
+    int64_t deadline_ns = env_mono_ns(publisher->env) + (int64_t)timeout_ms * 1000000;
     env_lock(publisher->lock);
-    while (lane->is_busy)
-        env_wait(publisher->freed, publisher->lock, UINT64_MAX);
+    publisher->claims_waiting++;
+    while (lane->is_busy && env_mono_ns(publisher->env) < deadline_ns)
+        env_wait(publisher->freed, publisher->lock, 10);
+    publisher->claims_waiting--;
+    bool is_claimed = !lane->is_busy;
     lane->is_busy = true;
     env_unlock(publisher->lock);
+    return is_claimed ? STATUS_OK
+                      : error_set(err, STATUS_BUSY, "%s is being worked on; try again", lane->name);
+}
+
+/* Lock held. */
+static void give_back(struct lane *lane)
+{
+    lane->is_busy = false;
+    if (lane->publisher->claims_waiting)
+        env_broadcast(lane->publisher->freed);
 }
 
 void lane_release(struct lane *lane)
 {
     env_lock(lane->publisher->lock);
-    lane->is_busy = false;
-    env_broadcast(lane->publisher->freed);
+    give_back(lane);
+    if (lane->is_demanded)
+        env_signal(lane->publisher->wake);
     env_unlock(lane->publisher->lock);
 }
 
@@ -80,8 +95,7 @@ static struct lane *due_lane(struct publisher *publisher)
             publisher->look_next = index + 1;
             return lane;
         }
-        lane->is_busy = false;
-        env_broadcast(publisher->freed);
+        give_back(lane);
     }
     return NULL;
 }
@@ -282,9 +296,11 @@ void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t 
     int64_t deadline_ns = env_mono_ns(publisher->env) + (int64_t)timeout_ms * 1000000;
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct lane *lane = &publisher->lanes[i];
-        if (with_last_round && env_mono_ns(publisher->env) < deadline_ns) {
+        if (with_last_round && env_mono_ns(publisher->env) < deadline_ns &&
+            lane_claim(lane, timeout_ms, &err) == STATUS_OK) {
             enum status status = lane_round(lane, true, &err);
             UNUSED(status);
+            lane_release(lane);
         }
     }
     for (size_t i = 0; i < publisher->lane_count; i++) {

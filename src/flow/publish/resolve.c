@@ -7,6 +7,8 @@
 
 #include "flow/publish/publish_internal.h"
 
+enum { CLAIM_MS = 10000 };
+
 /* ---- takeover ---- */
 
 enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table,
@@ -309,7 +311,7 @@ enum status publisher_clear_halt(struct publisher *publisher, const char *table,
     if (!lane)
         return error_set(err, STATUS_NOT_FOUND, "no lane publishes %s", table);
     enum status status;
-    lane_claim(lane);
+    TRY(lane_claim(lane, CLAIM_MS, err));
     if (lane->state != PUBLISH_HALTED && lane->state != PUBLISH_STOOD_DOWN)
         status = error_set(err, STATUS_USAGE, "%s is not halted", table);
     else
@@ -324,7 +326,7 @@ enum status publisher_rebind(struct publisher *publisher, const char *table,
     struct lane *lane = find_lane(publisher, table);
     if (!lane)
         return error_set(err, STATUS_NOT_FOUND, "no lane publishes %s", table);
-    lane_claim(lane);
+    TRY(lane_claim(lane, CLAIM_MS, err));
     enum status status = resolve(lane, true, decision, 0, 0, err);
     lane_release(lane);
     return status;

@@ -295,8 +295,17 @@ bool draft_finish(struct wal *wal, struct draft *draft)
 
 enum {
     AHEAD_HEAD_BYTES = 16 << 10, /* of the list of records copied ahead */
-    AHEAD_BYTES = 8 << 20,       /* of a draft, but for one larger submission */
+    AHEAD_BYTES = 8 << 20,       /* of a draft at most, but for one larger submission */
 };
+
+/* Room for twice the unit in front, or twice what is queued: a buffer stays with the readers for a
+ * while, and should not be much larger than what is in it. */
+static size_t ahead_capacity(const struct wal *wal, uint64_t bytes)
+{
+    size_t before = wal->draft->buffer ? wal->draft->buffer->length : 0;
+    size_t guess = 2 * size_max(before, (size_t)wal->queue_bytes);
+    return size_max(size_min(guess, AHEAD_BYTES), (size_t)bytes) + AHEAD_HEAD_BYTES;
+}
 
 static uint64_t ahead_unit_bytes(const struct batch *batch)
 {
@@ -318,8 +327,7 @@ static bool ahead_add(struct wal *wal, struct wal_submission *submission, bool i
         return false;
     }
     uint64_t bytes = ahead_unit_bytes(&wider);
-    size_t capacity = draft->buffer ? draft->buffer->capacity
-                                    : (size_t)size_max(AHEAD_BYTES, bytes) + AHEAD_HEAD_BYTES;
+    size_t capacity = draft->buffer ? draft->buffer->capacity : ahead_capacity(wal, bytes);
     bool does_fit = offset + bytes + footer_bytes + wider.footer_bytes + FOOTER_BYTES_LEAST <=
                         writer->segment->file_bytes &&
                     bytes <= wal->options.unit_bytes_max &&
@@ -355,7 +363,8 @@ static struct wal_submission *ahead_next(const struct wal *wal)
 void draft_copy_ahead(struct wal *wal)
 {
     struct wal_submission *next;
-    while (wal->writer.is_writing && !wal->is_copying && (next = ahead_next(wal)) &&
+    while (wal->writer.is_writing && !wal->is_dead && !wal->is_copying &&
+           (next = ahead_next(wal)) &&
            next->engine_private[WORD_BYTES] >= wal->options.copy_ahead_bytes) {
         wal->is_copying = true;
         bool is_added = ahead_add(wal, next, true);
@@ -378,6 +387,15 @@ void draft_forget_ahead(struct wal *wal)
     draft_clear(wal->ahead);
 }
 
+void draft_abandon(struct wal *wal)
+{
+    while (wal->is_copying)
+        env_wait(wal->freed, wal->lock, UINT64_MAX);
+    if (wal->ahead->buffer)
+        unit_buffer_release(wal, wal->ahead->buffer);
+    draft_clear(wal->ahead);
+}
+
 bool draft_take_ahead(struct wal *wal)
 {
     struct wal_submission *next;
@@ -388,8 +406,13 @@ bool draft_take_ahead(struct wal *wal)
     struct draft *draft = wal->ahead;
     if (!draft->batch.head)
         return false;
+    wal->is_copying = true;
     while ((next = ahead_next(wal)) && ahead_add(wal, next, false))
         continue;
+    wal->is_copying = false;
+    env_broadcast(wal->freed);
+    if (wal->is_dead)
+        return false;
     for (struct wal_submission *s = draft->batch.head;; s = s->next) {
         wal->queue_bytes -= s->engine_private[WORD_BYTES];
         if (s == draft->batch.tail)

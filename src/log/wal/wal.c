@@ -130,8 +130,10 @@ _Noreturn void wal_die(struct wal *wal, const struct error *err)
 {
     struct error why = *err;
     env_lock(wal->lock);
-    struct wal_submission *queue = wal->queue_head;
     wal->is_dead = true;
+    wal->writer.is_writing = false;
+    draft_abandon(wal); /* its submissions are about to be answered, and gone */
+    struct wal_submission *queue = wal->queue_head;
     wal->queue_head = wal->queue_tail = NULL;
     env_unlock(wal->lock);
     why.status = STATUS_IO;

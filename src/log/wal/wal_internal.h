@@ -414,6 +414,8 @@ void draft_destroy(struct draft *draft);
 /* While a unit is being written: copies large submissions into the next one. Lock held, and given
  * up while bytes are copied. */
 void draft_copy_ahead(struct wal *wal);
+/* The log has failed: nothing refers to submissions any more. Lock held. */
+void draft_abandon(struct wal *wal);
 /* Takes that back; the submissions are still in the queue. The lead and the lock held. */
 void draft_forget_ahead(struct wal *wal);
 

@@ -404,6 +404,8 @@ void writer_run(struct wal *wal)
     if (!wal->queue_head || wal->is_dead)
         return;
     bool is_ahead = draft_take_ahead(wal);
+    if (wal->is_dead) /* meanwhile: who made it so answers the queue */
+        return;
     if (is_ahead) {
         batch = wal->draft->batch;
     } else {
@@ -416,6 +418,8 @@ void writer_run(struct wal *wal)
         if (status == STATUS_OK)
             status = room_make(wal, &first, is_control, &err);
         env_lock(wal->lock);
+        if (wal->is_dead)
+            return;
         wal->draft->schema_count = 0;
         if (status != STATUS_OK) {
             refuse_head(wal, status, &err);

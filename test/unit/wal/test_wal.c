@@ -342,6 +342,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_golden_segment_is_encoded_the_same),
         cmocka_unit_test(test_retry_follows_the_drain),
         cmocka_unit_test(test_format_refuses_what_is_not_it),
+        cmocka_unit_test(test_many_threads_copy_ahead),
+        cmocka_unit_test(test_failed_sync_while_copying_ahead),
     };
     if (argc > 1)
         wal_test_source_dir = argv[1];

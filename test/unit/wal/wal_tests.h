@@ -11,5 +11,7 @@ void test_golden_log_opens(void **state);
 void test_golden_segment_is_encoded_the_same(void **state);
 void test_retry_follows_the_drain(void **state);
 void test_format_refuses_what_is_not_it(void **state);
+void test_many_threads_copy_ahead(void **state);
+void test_failed_sync_while_copying_ahead(void **state);
 
 #endif
