@@ -384,8 +384,10 @@ static bool is_checkpoint_due(struct wal *wal)
     for (size_t i = 0; i < wal->segment_count; i++)
         behind += wal->segments[i]->place != SEGMENT_ACTIVE &&
                   wal->segments[i]->identity.id > wal->covers;
+    bool is_pressed = is_under_pressure(wal);
     env_unlock(wal->lock);
-    return behind >= SEGMENTS_BETWEEN || state_wants_checkpoint(wal);
+    return behind >= SEGMENTS_BETWEEN || state_wants_checkpoint(wal) ||
+           (is_pressed && state_is_large(wal)); /* else a small budget may be full of it for ever */
 }
 
 void keeper_round(struct wal *wal)

@@ -678,6 +678,11 @@ bool state_wants_checkpoint(const struct wal *wal)
     return !wal->state_file || deltas > enough;
 }
 
+bool state_is_large(const struct wal *wal)
+{
+    return wal->state_allocated > 2 * (wal->state_base_bytes + STATE_SLACK + WAL_BLOCK);
+}
+
 static enum status append_delta(struct wal *wal, struct buf *record, struct error *err)
 {
     if (!wal->state_file)

@@ -461,6 +461,7 @@ enum status state_put_table(struct wal *wal, uint32_t table_id, const char *name
 enum status state_put_reclaim(struct wal *wal, const struct segment *segment,
                               struct error *err) MUST_CHECK;
 bool state_wants_checkpoint(const struct wal *wal);
+bool state_is_large(const struct wal *wal); /* two checkpoints would make it smaller */
 
 /* ---- producers.c; lock held ---- */
 
