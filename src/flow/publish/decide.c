@@ -47,19 +47,26 @@ static bool is_ours(const struct facts *facts, uint32_t group, struct wal_positi
             position_equal(facts->checkpoint->committed.at[group], position));
 }
 
+bool is_still_lost(const struct own_state *own, int64_t lost_sequence)
+{
+    return lost_sequence && !(own->walk == WALK_FOUND && own->sequence >= lost_sequence);
+}
+
 /* Rows 3 to 6: what the table's history proves, and the position it gives. */
 static bool settle_history(const struct facts *facts, struct positions *position,
                            enum decision *out_decision, char out_reason[400])
 {
     const struct own_state *own = facts->own;
     *position = own->positions;
-    /* Expiry takes the evidence of a roll-back away, not the roll-back. */
-    if (own->walk == WALK_LOST || (own->walk == WALK_EXPIRED && facts->was_lost)) {
+    /* Expiry, and whoever removes our properties, take the evidence of a roll-back away, not the
+     * roll-back. */
+    int64_t lost = own->walk == WALK_LOST ? own->sequence : facts->lost_sequence;
+    if (own->walk == WALK_LOST || is_still_lost(own, lost)) {
         *out_decision =
             because(out_reason, DECIDE_HALT,
                     "the table was rolled back or replaced: its history no longer holds "
                     "our commit with sequence number %lld",
-                    (long long)own->sequence);
+                    (long long)lost);
         return false;
     }
     if (!own->has_property && !own->has_summary) {

@@ -566,16 +566,17 @@ enum status halt_remove(struct lane *lane, struct error *err)
 
 /* ---- doubt ---- */
 
-enum status doubt_save(struct lane *lane, const struct own_state *own, struct error *err)
+enum status doubt_save(struct lane *lane, struct error *err)
 {
     struct buf json = {0};
     struct json_writer writer;
     json_writer_init(&writer, &json);
     json_write_object_begin(&writer);
-    put_i64(&writer, "missing-sequence", own->sequence);
+    put_i64(&writer, "missing-sequence", lane->lost_sequence);
     json_write_object_end(&writer);
     enum status status = save_file(lane, "doubt", &json, err);
-    lane->is_doubt_kept |= status == STATUS_OK;
+    if (status == STATUS_OK)
+        lane->kept_sequence = lane->lost_sequence;
     buf_deinit(&json);
     return status;
 }
@@ -586,7 +587,9 @@ enum status doubt_load(struct lane *lane, struct error *err)
     struct arena arena;
     arena_init(&arena, FILE_BYTES_MAX);
     enum status status = load_file(lane, "doubt", &arena, &json, err);
-    lane->was_lost = lane->is_doubt_kept = status == STATUS_OK;
+    if (status == STATUS_OK && !json_get_i64(json, "missing-sequence", &lane->lost_sequence))
+        status = damaged(lane, "doubt", err);
+    lane->kept_sequence = lane->lost_sequence;
     arena_deinit(&arena);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
@@ -594,6 +597,6 @@ enum status doubt_load(struct lane *lane, struct error *err)
 enum status doubt_remove(struct lane *lane, struct error *err)
 {
     TRY(remove_file(lane, "doubt", err));
-    lane->was_lost = lane->is_doubt_kept = false;
+    lane->lost_sequence = lane->kept_sequence = 0;
     return STATUS_OK;
 }

@@ -230,7 +230,7 @@ enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
                       : lane->record.exists   ? lane->record.uuid
                                               : "",
         .own = own,
-        .was_lost = lane->was_lost,
+        .lost_sequence = lane->lost_sequence,
         .epoch = is_in_own_directory(lane, own) ? lane->epoch : own->epoch,
         .checkpoint = &lane->checkpoint,
         .has_ack = has_ack,
@@ -550,11 +550,11 @@ static enum status settle_while_idle(struct lane *lane, bool *out_is_settled, st
 /* Keeps the suspicion of a roll-back until a walk proves the contrary. */
 static enum status note_walk(struct lane *lane, const struct own_state *own, struct error *err)
 {
-    if (own->walk == WALK_LOST) {
-        lane->was_lost = true;
-        return lane->is_doubt_kept ? STATUS_OK : doubt_save(lane, own, err);
-    }
-    return lane->was_lost && own->walk != WALK_EXPIRED ? doubt_remove(lane, err) : STATUS_OK;
+    if (own->walk == WALK_LOST && own->sequence > lane->lost_sequence)
+        lane->lost_sequence = own->sequence;
+    if (!is_still_lost(own, lane->lost_sequence))
+        return lane->lost_sequence ? doubt_remove(lane, err) : STATUS_OK;
+    return lane->kept_sequence == lane->lost_sequence ? STATUS_OK : doubt_save(lane, err);
 }
 
 /* Looks at the table, decides, acts once. */

@@ -152,8 +152,7 @@ enum status halt_remove(struct lane *lane, struct error *err) MUST_CHECK;
 
 /* A suspected roll-back outlives the process too: expiry by others may take its evidence away. */
 enum status doubt_load(struct lane *lane, struct error *err) MUST_CHECK;
-enum status doubt_save(struct lane *lane, const struct own_state *own,
-                       struct error *err) MUST_CHECK;
+enum status doubt_save(struct lane *lane, struct error *err) MUST_CHECK;
 enum status doubt_remove(struct lane *lane, struct error *err) MUST_CHECK;
 
 /* ---- decide.c (E12), pure ---- */
@@ -176,8 +175,8 @@ enum decision {
 struct facts {
     const char *table_uuid, *bound_uuid; /* bound: "" before the first commit */
     const struct own_state *own;
-    bool was_lost;      /* an earlier reading of this table ended with WALK_LOST */
-    struct epoch epoch; /* ours */
+    int64_t lost_sequence; /* of an own commit that an earlier reading missed; 0: none */
+    struct epoch epoch;    /* ours */
     const struct checkpoint *checkpoint;
     bool has_ack; /* the log knows of a commit of this lane */
     const struct positions *ack;
@@ -191,6 +190,8 @@ struct facts {
 
 enum decision publish_decide(const struct facts *facts, struct positions *out_from,
                              char out_reason[400]);
+/* Has no walk found again what an earlier one missed? */
+bool is_still_lost(const struct own_state *own, int64_t lost_sequence);
 
 /* ---- bind.c ---- */
 
@@ -281,8 +282,8 @@ struct lane {
     struct publish_lane_info info;
     /* of the thread that works on it: */
     bool is_recovered;      /* record and table have been looked at since the start */
-    bool was_lost;          /* the last walk that proved anything ended with WALK_LOST */
-    bool is_doubt_kept;     /* that is on disk */
+    int64_t lost_sequence;  /* an own commit that a walk missed, and none has found; 0: none */
+    int64_t kept_sequence;  /* the same, on disk */
     int64_t doubt_since_ns; /* when a durability halt was first suspected; 0: not */
     int64_t retry_at_ns;
     uint64_t retry_ms;

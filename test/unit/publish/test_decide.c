@@ -130,8 +130,16 @@ static void test_E12_a_roll_back_stays_one_when_its_traces_expire(void **state)
     struct world *world = calm();
     world->own.walk = WALK_EXPIRED;
     world->own.has_summary = false;
-    world->facts.was_lost = true;
+    world->facts.lost_sequence = world->own.sequence;
     assert_int_equal(decide(world), DECIDE_HALT);
+    /* The property is gone, and an older commit of ours is found. */
+    world->own.walk = WALK_FOUND;
+    world->own.has_summary = true;
+    world->own.has_property = false;
+    world->own.sequence--;
+    assert_int_equal(decide(world), DECIDE_HALT);
+    world->own.sequence++;
+    assert_int_equal(decide(world), DECIDE_GO_ON);
 }
 
 static void test_E12_property_or_summary_alone_counts(void **state)
