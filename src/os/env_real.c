@@ -111,7 +111,7 @@ static enum status real_write(struct env_file *base, uint64_t offset,
         int used = 0;
         for (size_t i = index; i < count && used < BATCH; i++) {
             size_t done = i == index ? skip : 0;
-            parts[used].iov_base = (char *)(uintptr_t)slices[i].data + done;
+            parts[used].iov_base = (void *)((uintptr_t)slices[i].data + done);
             parts[used].iov_len = slices[i].bytes - done;
             used++;
         }

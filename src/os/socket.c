@@ -42,6 +42,14 @@ static enum status parse_address(const char *address, uint16_t port,
     return STATUS_OK;
 }
 
+bool os_is_address(const char *address)
+{
+    struct sockaddr_storage ignored;
+    socklen_t length;
+    struct error err;
+    return parse_address(address, 0, &ignored, &length, &err) == STATUS_OK;
+}
+
 enum status os_listen(const char *address, uint16_t port, struct os_socket *out_socket,
                       uint16_t *out_port, struct error *err)
 {

@@ -34,6 +34,7 @@ enum status os_recv(struct os_socket socket, void *data, size_t bytes, size_t *o
 /* Sends some; BUSY = would block. Never raises SIGPIPE. */
 enum status os_send(struct os_socket socket, const void *data, size_t bytes, size_t *out_bytes,
                     struct error *err) MUST_CHECK;
+bool os_is_address(const char *address); /* an IP address, or localhost */
 void os_shutdown_write(struct os_socket socket);
 void os_close(struct os_socket socket); /* accepts none */
 

@@ -21,6 +21,7 @@ struct invocation {
 struct command {
     const char *name, *arguments, *help;
     int (*run)(struct invocation *invocation);
+    const char *options; /* of its own, for its --help; NULL: the general one */
 };
 
 int cmd_serve(struct invocation *invocation);

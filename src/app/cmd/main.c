@@ -7,23 +7,40 @@
 #include "app/cmd/cmd_internal.h"
 
 static const struct command commands[] = {
-    {"serve", "", "run the server", cmd_serve},
-    {"demo", "[--json] [--keep] [--items N]", "run a server, send it telemetry, report", cmd_demo},
+    {"serve", "", "run the server", cmd_serve, NULL},
+    {"demo", "[--json] [--keep] [--items N]", "run a server, send it telemetry, report", cmd_demo,
+     NULL},
     {"gen", "[--profile P] [--items N] ... | --verify RECEIPTS",
-     "generate load against a server; check what became of it", cmd_gen},
-    {"doctor", "[--json]", "check settings, directories, ports and limits", cmd_doctor},
-    {"status", "[--json]", "what the running server does", cmd_status},
-    {"publish", "[--once]", "publish what the log holds, without a server", cmd_publish},
+     "generate load against a server; check what became of it", cmd_gen,
+     "  --profile P          shop (spans), wild (spans of all shapes), logs or metrics; shop\n"
+     "  --seed N             every byte follows from it; 1\n"
+     "  --items N            spans, records or points to send; 100,000\n"
+     "  --request-items N    in one request; 1,000\n"
+     "  --connections N      at the same time; 4\n"
+     "  --rate N             items a second; as fast as it goes\n"
+     "  --distinct N         bodies made beforehand and sent in turn; each is made for itself\n"
+     "  --gzip               bodies compressed\n"
+     "  --commit MODE        auto, wait_for or force\n"
+     "  --producer ID        with sequence numbers: a request is stored once, however often sent\n"
+     "  --receipts FILE      what the server answered, for --verify\n"
+     "  --verify FILE        reads the tables and compares them with what the seed says\n"
+     "  --json               the report as one object\n"},
+    {"doctor", "[--json]", "check settings, directories, ports and limits", cmd_doctor, NULL},
+    {"status", "[--json]", "what the running server does", cmd_status, NULL},
+    {"publish", "[--once]", "publish what the log holds, without a server", cmd_publish, NULL},
     {"tables", "list | columns | rebind TABLE ... | repair TABLE", "tables and their lanes",
-     cmd_tables},
-    {"watermark", "[--json]", "up to where the lake is complete", cmd_watermark},
-    {"log", "ls | cat | repair --confirm | fork --confirm", "look at and mend the log", cmd_log},
-    {"parquet", "schema | meta | cat | head | verify FILE", "look into a Parquet file",
-     cmd_parquet},
-    {"config", "check | show | reference", "settings", cmd_config},
+     cmd_tables, NULL},
+    {"watermark", "[--json]", "up to where the lake is complete", cmd_watermark, NULL},
+    {"log", "ls | cat | repair --confirm | fork --confirm", "look at and mend the log", cmd_log,
+     NULL},
+    {"parquet", "schema | meta | cat | head | verify FILE", "look into a Parquet file", cmd_parquet,
+     "  --columns A,B        those alone (cat, head)\n"
+     "  --rows N             so many (head); 10\n"
+     "  --json               as JSON\n"},
+    {"config", "check | show | reference", "settings", cmd_config, NULL},
     {"clear-halt", "TABLE --confirm --accept | --republish | --from GROUP=SEQ",
-     "decide over a halted lane", cmd_clear_halt},
-    {"version", "", "print the version", cmd_version},
+     "decide over a halted lane", cmd_clear_halt, NULL},
+    {"version", "", "print the version", cmd_version, NULL},
 };
 
 int cmd_fail(const struct error *err)
@@ -165,6 +182,15 @@ static int help(void)
     return 0;
 }
 
+static int command_help(const struct command *command)
+{
+    struct buf text = {0};
+    buf_format(&text, "Usage: sluice %s %s\n\n%s. Beside the settings of sluice --help:\n\n%s",
+               command->name, command->arguments, command->help, command->options);
+    cmd_print(&text);
+    return 0;
+}
+
 static const struct command *find_command(const char *name)
 {
     for (size_t i = 0; i < COUNT_OF(commands); i++) {
@@ -208,7 +234,7 @@ int main(int argc, char **argv)
     invocation.argc = argc - 2;
     invocation.argv = argv + 2;
     if (cmd_take_flag(&invocation, "--help"))
-        return help();
+        return command->options ? command_help(command) : help();
     if (settings_load(&invocation.settings, invocation.env, &invocation.argc, invocation.argv,
                       &err) != STATUS_OK)
         return cmd_fail(&err);

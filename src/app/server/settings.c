@@ -6,7 +6,7 @@
 
 #include "app/server/server.h"
 
-enum { OTLP_WORKERS_MAX = 1024, OTLP_BODY_BYTES_MAX = 1 << 30 };
+enum { LOG_SEGMENTS_LEAST = 8, OTLP_WORKERS_MAX = 1024, OTLP_BODY_BYTES_MAX = 1 << 30 };
 
 #define X(field, section_name, key_name, kind_name, text, help_text)                               \
     {.section = section_name,                                                                      \
@@ -332,6 +332,9 @@ enum status settings_check(const struct settings *settings, struct error *err)
     if (!is_known)
         return error_set(err, STATUS_USAGE, "log_level = %s: debug, info, warn or error",
                          settings->log_level);
+    if (!os_is_address(settings->listen_address))
+        return error_set(err, STATUS_USAGE, "listen_address = %.100s: not an IP address",
+                         settings->listen_address);
     if (settings->otlp_http_port > 65535 || settings->api_port > 65535)
         return error_set(err, STATUS_USAGE, "ports go up to 65535");
     if (settings->otlp_http_port && settings->otlp_http_port == settings->api_port)
@@ -339,6 +342,11 @@ enum status settings_check(const struct settings *settings, struct error *err)
                          (unsigned long long)settings->api_port);
     if (settings->log_segment_bytes < 1 << 20)
         return error_set(err, STATUS_USAGE, "log.segment_bytes is at least 1 MiB");
+    if (settings->log_budget_bytes &&
+        settings->log_budget_bytes / LOG_SEGMENTS_LEAST < settings->log_segment_bytes)
+        return error_set(err, STATUS_USAGE,
+                         "log.budget_bytes is at least %d times log.segment_bytes",
+                         (int)LOG_SEGMENTS_LEAST);
     if (settings->otlp_workers > OTLP_WORKERS_MAX)
         return error_set(err, STATUS_USAGE, "otlp.workers is at most %d", (int)OTLP_WORKERS_MAX);
     if (settings->otlp_body_bytes_max < 1 || settings->otlp_body_bytes_max > OTLP_BODY_BYTES_MAX ||
