@@ -13,6 +13,7 @@ struct assembly {
     size_t group;
     const struct span *ranges;
     struct leaf_reader *leaves; /* one a leaf that is read */
+    size_t level_bytes;         /* that those at hand keep */
     struct arrow_batch *batch;
     struct error *err;
 };
@@ -36,11 +37,7 @@ static enum status fault(const struct assembly *assembly, uint32_t leaf, enum st
 static size_t bytes_left(const struct assembly *assembly)
 {
     size_t max = assembly->reader->file->limits.batch_bytes_max;
-    size_t used = assembly->batch->arena.bytes_total;
-    for (size_t i = 0; i < assembly->reader->leaf_count; i++) {
-        const struct leaf_reader *leaf = &assembly->leaves[i];
-        used += leaf->def.capacity + leaf->rep.capacity;
-    }
+    size_t used = assembly->batch->arena.bytes_total + assembly->level_bytes;
     return used < max ? max - used : 1;
 }
 
@@ -106,7 +103,9 @@ static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
     to->keeps_dictionary = binding && binding->field->is_dictionary;
     to->reads_values = binding != NULL;
     to->slot_def = binding ? binding->node->slot_def : 0;
-    return leaf_reader_read(to, bytes_left(assembly), assembly->err);
+    TRY(leaf_reader_read(to, bytes_left(assembly), assembly->err));
+    assembly->level_bytes += to->def.capacity + to->rep.capacity;
+    return STATUS_OK;
 }
 
 static void set_bit(uint8_t *bits, size_t at)
@@ -436,12 +435,15 @@ static enum status assemble(struct assembly *assembly, const struct binding *bin
 
 /* ---- the batch ---- */
 
-static void drop_leaves(const struct assembly *assembly, const struct parquet_node *node)
+static void drop_leaves(struct assembly *assembly, const struct parquet_node *node)
 {
     for (uint32_t i = 0; i < node->leaf_count; i++) {
         uint32_t place = assembly->reader->places[node->first_leaf + i];
-        if (place != UINT32_MAX)
-            leaf_reader_deinit(&assembly->leaves[place]);
+        struct leaf_reader *leaf = place == UINT32_MAX ? NULL : &assembly->leaves[place];
+        if (!leaf)
+            continue;
+        assembly->level_bytes -= leaf->def.capacity + leaf->rep.capacity;
+        leaf_reader_deinit(leaf);
     }
 }
 

@@ -4,9 +4,12 @@
  * hold, old schemas have the right shape. That values come out as others wrote them is
  * test/interop's to show. Takes the folder of test/fuzz/corpus/parquet as its argument.
  */
+#include <time.h>
+
 #include "../unit.h"
 #include "format/parquet/parquet.h"
 #include "format/parquet/reader_internal.h"
+#include "format/parquet/thrift_internal.h"
 
 static const char *corpus;
 
@@ -269,6 +272,149 @@ static void test_limits_hold(void **state)
     buf_deinit(&bytes);
 }
 
+/* ---- files made by hand: what no writer would write ---- */
+
+/* `columns` required INT32 columns c0, c1, ... of `rows` rows in one row group. Their chunks lie
+ * one behind the other, or all at the same place. */
+struct made {
+    uint32_t columns;
+    int64_t rows;
+    int codec;
+    struct span pages; /* of every chunk */
+    bool overlaps;
+};
+
+static void put_made_columns(struct thrift *footer, const struct made *made)
+{
+    char name[24];
+    thrift_list(footer, 2, THRIFT_STRUCT, made->columns + 1);
+    thrift_element_struct(footer);
+    thrift_binary(footer, 4, span_of_text("root"));
+    thrift_i32(footer, 5, (int32_t)made->columns);
+    thrift_end(footer);
+    for (uint32_t i = 0; i < made->columns; i++) {
+        snprintf(name, sizeof name, "c%u", i);
+        thrift_element_struct(footer);
+        thrift_i32(footer, 1, PARQUET_INT32);
+        thrift_i32(footer, 3, REQUIRED);
+        thrift_binary(footer, 4, span_of_text(name));
+        thrift_end(footer);
+    }
+    thrift_i64(footer, 3, made->rows);
+}
+
+static struct buf make_file(const struct made *made)
+{
+    struct buf bytes = {0}, metadata = {0};
+    struct thrift footer = thrift_to(&metadata);
+    int64_t chunk_bytes = (int64_t)made->pages.length;
+    buf_put_text(&bytes, "PAR1");
+    for (uint32_t i = 0; i < (made->overlaps ? 1 : made->columns); i++)
+        buf_put(&bytes, made->pages.data, made->pages.length);
+    thrift_i32(&footer, 1, 1);
+    put_made_columns(&footer, made);
+    thrift_list(&footer, 4, THRIFT_STRUCT, 1);
+    thrift_element_struct(&footer);
+    thrift_list(&footer, 1, THRIFT_STRUCT, made->columns);
+    for (uint32_t i = 0; i < made->columns; i++) {
+        thrift_element_struct(&footer);
+        thrift_struct(&footer, 3);
+        thrift_i32(&footer, 1, PARQUET_INT32);
+        thrift_i32(&footer, 4, made->codec);
+        thrift_i64(&footer, 5, made->rows);
+        thrift_i64(&footer, 6, chunk_bytes);
+        thrift_i64(&footer, 7, chunk_bytes);
+        thrift_i64(&footer, 9, MAGIC_BYTES + (made->overlaps ? 0 : i * chunk_bytes));
+        thrift_end(&footer);
+        thrift_end(&footer);
+    }
+    thrift_i64(&footer, 3, made->rows);
+    thrift_end(&footer);
+    thrift_end(&footer);
+    buf_put(&bytes, metadata.data, metadata.length);
+    buf_put_le32(&bytes, (uint32_t)metadata.length);
+    buf_put_text(&bytes, "PAR1");
+    assert_false(bytes.failed || metadata.failed);
+    buf_deinit(&metadata);
+    return bytes;
+}
+
+static void put_page(struct buf *out, int type, int values, size_t plain_bytes, struct span stored)
+{
+    struct thrift header = thrift_to(out);
+    thrift_i32(&header, 1, type);
+    thrift_i32(&header, 2, (int32_t)plain_bytes);
+    thrift_i32(&header, 3, (int32_t)stored.length);
+    thrift_struct(&header, type == PAGE_DATA ? 5 : 7);
+    thrift_i32(&header, 1, values);
+    thrift_i32(&header, 2, ENCODING_PLAIN);
+    if (type == PAGE_DATA) {
+        thrift_i32(&header, 3, ENCODING_RLE);
+        thrift_i32(&header, 4, ENCODING_RLE);
+    }
+    thrift_end(&header);
+    thrift_end(&header);
+    buf_put(out, stored.data, stored.length);
+}
+
+static size_t fetched_bytes;
+
+static enum status read_counted(void *context, uint64_t offset, size_t bytes, void *place,
+                                struct error *err)
+{
+    const struct span *file = context;
+    (void)err;
+    fetched_bytes += bytes;
+    memcpy(place, file->data + offset, bytes);
+    return STATUS_OK;
+}
+
+/* Reads the one row group; `fetched_bytes` tells how much of its chunks was asked for. */
+static enum status read_made(const struct made *made, size_t batch_bytes_max, struct error *out_err)
+{
+    struct error err;
+    struct buf bytes = make_file(made);
+    struct span span = span_of(bytes.data, bytes.length);
+    struct parquet_source source = {
+        .read = read_counted, .context = &span, .file_bytes = span.length};
+    struct parquet_limits limits = parquet_limits_default();
+    struct parquet_read_options options = {0};
+    struct parquet_file *file;
+    struct parquet_reader *reader;
+    struct arrow_batch batch;
+    limits.batch_bytes_max = batch_bytes_max;
+    assert_ok(parquet_file_open(source, &limits, &file, &err));
+    assert_ok(parquet_reader_create(file, &options, &reader, &err));
+    fetched_bytes = 0;
+    enum status status = parquet_reader_read(reader, 0, &batch, &err);
+    *out_err = err;
+    if (status == STATUS_OK) {
+        assert_int_equal(((const int32_t *)batch.columns[made->columns - 1].values)[0], 7);
+        arrow_batch_deinit(&batch);
+    }
+    parquet_reader_destroy(reader);
+    parquet_file_close(file);
+    buf_deinit(&bytes);
+    return status;
+}
+
+static const uint8_t seven[] = {7, 0, 0, 0};
+
+/* What was quadratic took 20 s. */
+static void test_wide_files_take_linear_time(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 80000, SECONDS_MAX = 5 };
+    struct error err;
+    struct buf pages = {0};
+    put_page(&pages, PAGE_DATA, 1, sizeof seven, span_of(seven, sizeof seven));
+    struct made made = {.columns = COLUMNS, .rows = 1, .pages = span_of(pages.data, pages.length)};
+    clock_t began = clock();
+    assert_ok(read_made(&made, (size_t)1 << 30, &err));
+    assert_true((clock() - began) / CLOCKS_PER_SEC < SECONDS_MAX);
+    buf_deinit(&pages);
+}
+
 /* ---- schemas of old writers; names as in LogicalTypes.md ---- */
 
 enum { LIST = CONVERTED_LIST, MAP = CONVERTED_MAP, NOT_CONVERTED = -1 };
@@ -448,6 +594,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_random_damage_is_answered),
         cmocka_unit_test(test_no_memory_is_answered),
         cmocka_unit_test(test_limits_hold),
+        cmocka_unit_test(test_wide_files_take_linear_time),
         cmocka_unit_test(test_lists_and_maps_of_old),
         cmocka_unit_test(test_schemas_that_lie),
         cmocka_unit_test(test_delta_vector),
