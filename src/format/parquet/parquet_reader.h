@@ -25,7 +25,8 @@ struct parquet_limits {
     uint32_t element_count_max; /* of a schema, groups counted; 100,000 */
     uint32_t depth_max;         /* of groups in groups; 64 */
     size_t page_bytes_max;      /* of one page, expanded; 1 GiB */
-    size_t batch_bytes_max;     /* of a batch, and again while it is made; 4 GiB */
+    size_t batch_bytes_max; /* of a batch, again of what is fetched for it, and while it is made; 4
+                               GiB */
 };
 
 struct parquet_limits parquet_limits_default(void);
@@ -184,7 +185,7 @@ enum status parquet_reader_decode(struct parquet_reader *reader, size_t group,
                                   const struct span *ranges, struct arrow_batch *out_batch,
                                   struct error *err) MUST_CHECK;
 
-/* Plan, fetch and decode. */
+/* Plan, fetch and decode. CORRUPT where the chunks together are longer than the file. */
 enum status parquet_reader_read(struct parquet_reader *reader, size_t group,
                                 struct arrow_batch *out_batch, struct error *err) MUST_CHECK;
 

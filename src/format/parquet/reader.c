@@ -2,6 +2,8 @@
  *
  * The columns that are wanted, found among those that are there; plan, fetch, decode.
  */
+#include <inttypes.h>
+
 #include "format/parquet/reader_internal.h"
 
 /* ---- binding ---- */
@@ -233,6 +235,27 @@ static enum status fetch(struct parquet_reader *reader, const struct parquet_ran
     return STATUS_OK;
 }
 
+/* Chunks that overlap could each be as large as the file. */
+static enum status check_ranges(const struct parquet_reader *reader, size_t group,
+                                const struct parquet_range *ranges, struct error *err)
+{
+    const struct parquet_file *file = reader->file;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < reader->leaf_count; i++) {
+        if (ranges[i].bytes > file->source.file_bytes - sum)
+            return error_set(err, STATUS_CORRUPT,
+                             "parquet: column %.100s, row group %zu, byte %" PRIu64
+                             ": with the columns before it, more bytes than the file has",
+                             file->leaves[ranges[i].leaf].path, group, ranges[i].offset);
+        sum += ranges[i].bytes;
+    }
+    if (sum > file->limits.batch_bytes_max)
+        return error_set(err, STATUS_LIMIT,
+                         "parquet: row group %zu: %" PRIu64 " bytes to read for a batch within %zu",
+                         group, sum, file->limits.batch_bytes_max);
+    return STATUS_OK;
+}
+
 static void free_span(struct span bytes)
 {
     union { /* ours, and not written through while it is a span */
@@ -254,6 +277,7 @@ enum status parquet_reader_read(struct parquet_reader *reader, size_t group,
         goto done;
     }
     parquet_reader_plan(reader, group, ranges);
+    TRY_OR_DONE(status, check_ranges(reader, group, ranges, err));
     for (size_t i = 0; i < count; i++)
         TRY_OR_DONE(status, fetch(reader, &ranges[i], group, &spans[i], err));
     status = parquet_reader_decode(reader, group, spans, out_batch, err);

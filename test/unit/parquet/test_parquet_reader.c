@@ -415,6 +415,27 @@ static void test_wide_files_take_linear_time(void **state)
     buf_deinit(&pages);
 }
 
+static void test_chunks_that_overlap(void **state)
+{
+    (void)state;
+    enum { FILLING_BYTES = 100000 };
+    struct error err;
+    struct buf pages = {0};
+    put_page(&pages, PAGE_DATA, 1, sizeof seven, span_of(seven, sizeof seven));
+    assert_non_null(memset(buf_extend(&pages, FILLING_BYTES), 0, FILLING_BYTES));
+    struct made made = {.columns = 1, .rows = 1, .pages = span_of(pages.data, pages.length)};
+    assert_ok(read_made(&made, 1 << 20, &err));
+    assert_status(STATUS_LIMIT, read_made(&made, FILLING_BYTES / 2, &err));
+    assert_int_equal(fetched_bytes, 0);
+    made.columns = 3;
+    assert_ok(read_made(&made, 1 << 20, &err));
+    made.overlaps = true;
+    assert_status(STATUS_CORRUPT, read_made(&made, 1 << 20, &err));
+    assert_non_null(strstr(err.message, "column c1, row group 0, byte 4: with the columns before"));
+    assert_int_equal(fetched_bytes, 0);
+    buf_deinit(&pages);
+}
+
 /* ---- schemas of old writers; names as in LogicalTypes.md ---- */
 
 enum { LIST = CONVERTED_LIST, MAP = CONVERTED_MAP, NOT_CONVERTED = -1 };
@@ -595,6 +616,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_memory_is_answered),
         cmocka_unit_test(test_limits_hold),
         cmocka_unit_test(test_wide_files_take_linear_time),
+        cmocka_unit_test(test_chunks_that_overlap),
         cmocka_unit_test(test_lists_and_maps_of_old),
         cmocka_unit_test(test_schemas_that_lie),
         cmocka_unit_test(test_delta_vector),
