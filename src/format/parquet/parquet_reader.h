@@ -25,8 +25,9 @@ struct parquet_limits {
     uint32_t element_count_max; /* of a schema, groups counted; 100,000 */
     uint32_t depth_max;         /* of groups in groups; 64 */
     size_t page_bytes_max;      /* of one page, expanded; 1 GiB */
-    size_t batch_bytes_max; /* of a batch, again of what is fetched for it, and while it is made; 4
-                               GiB */
+    /* Of a batch, and again each: of what is fetched for it, of its pages expanded, and of the
+     * levels while it is made; 4 GiB. */
+    size_t batch_bytes_max;
 };
 
 struct parquet_limits parquet_limits_default(void);

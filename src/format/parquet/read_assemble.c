@@ -14,6 +14,7 @@ struct assembly {
     const struct span *ranges;
     struct leaf_reader *leaves; /* one a leaf that is read */
     size_t level_bytes;         /* that those at hand keep */
+    uint64_t expanded_bytes;    /* of pages, of all that were read */
     struct arrow_batch *batch;
     struct error *err;
 };
@@ -95,7 +96,9 @@ static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
                                   .group = assembly->group,
                                   .in = cursor_of(bytes.data, bytes.length),
                                   .start = bytes.data,
-                                  .skips_checksums = reader->options.skips_checksums};
+                                  .skips_checksums = reader->options.skips_checksums,
+                                  .expanded_bytes_max = reader->file->limits.batch_bytes_max -
+                                                        assembly->expanded_bytes};
     to->conversion = binding ? binding->conversion : CONVERT_NONE;
     to->physical_width = physical_width(to->walk.leaf);
     to->width = to->conversion == CONVERT_NONE ? to->physical_width : 8;
@@ -104,6 +107,7 @@ static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
     to->reads_values = binding != NULL;
     to->slot_def = binding ? binding->node->slot_def : 0;
     TRY(leaf_reader_read(to, bytes_left(assembly), assembly->err));
+    assembly->expanded_bytes += to->walk.expanded_bytes;
     assembly->level_bytes += to->def.capacity + to->rep.capacity;
     return STATUS_OK;
 }

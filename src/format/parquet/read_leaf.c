@@ -277,6 +277,7 @@ enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struc
     reader->levels_wanted = chunk->value_count < SIZE_MAX ? (size_t)chunk->value_count : SIZE_MAX;
     if (!set_limits(reader, bytes_max))
         return out_of_room(reader, chunk->offset, err);
+    reader->walk.skips_dictionary = !reader->reads_values;
     reserve(reader);
     if (!reader->width &&
         (!begin_ends(&reader->dictionary.ends) || !begin_ends(&reader->values.ends)))
@@ -289,10 +290,8 @@ enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struc
                               reader->levels_wanted);
         if (status != STATUS_OK)
             return status;
-        if (!page.is_dictionary)
-            TRY(read_data_page(reader, &page, err));
-        else if (reader->reads_values)
-            TRY(leaf_read_dictionary(reader, &page, err));
+        TRY(page.is_dictionary ? leaf_read_dictionary(reader, &page, err)
+                               : read_data_page(reader, &page, err));
     }
     buf_deinit(&reader->walk.expanded);
     buf_deinit(&reader->scratch);

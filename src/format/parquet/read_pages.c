@@ -149,6 +149,11 @@ static enum status expand(struct page_walk *walk, const struct page *page, bool 
     *out_body = span_of(stored.data, 0); /* nothing, but somewhere */
     if (bytes == 0)
         return STATUS_OK;
+    if (bytes > walk->expanded_bytes_max - walk->expanded_bytes)
+        return page_fault(walk, page->offset, STATUS_LIMIT, err,
+                          "the pages expand to more than %" PRIu64 " bytes",
+                          walk->expanded_bytes_max);
+    walk->expanded_bytes += bytes;
     if (!buf_extend(&walk->expanded, bytes))
         return page_fault(walk, page->offset, STATUS_NO_MEMORY, err, "no memory for %zu bytes",
                           bytes);
@@ -211,6 +216,13 @@ enum status page_next(struct page_walk *walk, struct page *out_page, struct erro
             crc32_gzip(0, stored, (size_t)header.stored_bytes) != (uint32_t)header.crc)
             return page_fault(walk, page.offset, STATUS_CORRUPT, err,
                               "the page's checksum is not its bytes'");
+        bool is_dictionary = header.type == PAGE_DICTIONARY, was_begun = walk->has_begun;
+        walk->has_begun = true;
+        if (is_dictionary && was_begun)
+            return page_fault(walk, page.offset, STATUS_CORRUPT, err,
+                              "a second dictionary, or one behind values");
+        if (is_dictionary ? walk->skips_dictionary : header.values == 0)
+            continue;
         TRY(fill_page(walk, &header, span_of(stored, (size_t)header.stored_bytes), &page, err));
         *out_page = page;
         return STATUS_OK;

@@ -297,8 +297,6 @@ enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *
     struct values *to = &reader->dictionary;
     struct page plain = *page;
     size_t count = page->level_count, bytes;
-    if (reader->has_dictionary || reader->level_count)
-        return corrupt(reader, page, err, "a second dictionary, or one behind values");
     if (page->encoding != ENCODING_PLAIN && page->encoding != ENCODING_PLAIN_DICTIONARY)
         return corrupt(reader, page, err, "not an encoding of dictionaries");
     plain.encoding = ENCODING_PLAIN;

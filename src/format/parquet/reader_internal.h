@@ -72,12 +72,15 @@ struct page_walk {
     size_t group;
     struct cursor in;
     const uint8_t *start;
-    bool skips_checksums;
-    struct buf expanded; /* the page at hand */
+    bool skips_checksums, skips_dictionary;
+    bool has_begun;                              /* a page of values or a dictionary came by */
+    struct buf expanded;                         /* the page at hand */
+    uint64_t expanded_bytes, expanded_bytes_max; /* of all pages */
 };
 
-/* The next data or dictionary page; others are stepped over. NOT_FOUND at the end of the chunk. Its
- * spans live until the next call. */
+/* The next page of values, or the dictionary, which comes first if at all. Pages of no values and
+ * of other kinds are stepped over, and a dictionary that is not wanted. NOT_FOUND at the end of the
+ * chunk. Its spans live until the next call. */
 enum status page_next(struct page_walk *walk, struct page *out_page, struct error *err) MUST_CHECK;
 /* CORRUPT or `status` with the column, the row group and the byte offset. */
 enum status page_fault(const struct page_walk *walk, uint64_t offset, enum status status,

@@ -436,6 +436,120 @@ static void test_chunks_that_overlap(void **state)
     buf_deinit(&pages);
 }
 
+static void test_pages_of_no_values_are_not_expanded(void **state)
+{
+    (void)state;
+    struct error err;
+    struct buf pages = {0}, plain = {0};
+    struct codec_compressor *compressor;
+    assert_ok(codec_compressor_create(CODEC_ZSTD, 0, &compressor, &err));
+    put_page(&pages, PAGE_DATA, 0, 1 << 24, span_of_text("no frame"));
+    assert_ok(codec_compress(compressor, span_of(seven, sizeof seven), &plain, &err));
+    put_page(&pages, PAGE_DATA, 1, sizeof seven, span_of(plain.data, plain.length));
+    struct made made = {.columns = 1,
+                        .rows = 1,
+                        .codec = CODEC_ID_ZSTD,
+                        .pages = span_of(pages.data, pages.length)};
+    assert_ok(read_made(&made, 1 << 20, &err));
+    codec_compressor_destroy(compressor);
+    buf_deinit(&plain);
+    buf_deinit(&pages);
+}
+
+/* Each page has one value and a mebibyte behind it. */
+static void test_what_pages_expand_to_is_bounded(void **state)
+{
+    (void)state;
+    enum { PAGES = 4, PAGE_BYTES = 1 << 20 };
+    struct error err;
+    struct buf pages = {0}, stored = {0};
+    struct codec_compressor *compressor;
+    uint8_t *plain = mem_alloc_zero(PAGE_BYTES, 1);
+    plain[0] = 7;
+    assert_ok(codec_compressor_create(CODEC_ZSTD, 0, &compressor, &err));
+    assert_ok(codec_compress(compressor, span_of(plain, PAGE_BYTES), &stored, &err));
+    for (int i = 0; i < PAGES; i++)
+        put_page(&pages, PAGE_DATA, 1, PAGE_BYTES, span_of(stored.data, stored.length));
+    struct made made = {.columns = 1,
+                        .rows = PAGES,
+                        .codec = CODEC_ID_ZSTD,
+                        .pages = span_of(pages.data, pages.length)};
+    assert_ok(read_made(&made, PAGES * PAGE_BYTES, &err));
+    assert_status(STATUS_LIMIT, read_made(&made, PAGES * PAGE_BYTES - 1, &err));
+    assert_non_null(strstr(err.message, "the pages expand to more than"));
+    made.columns = 2; /* they count together */
+    assert_status(STATUS_LIMIT, read_made(&made, PAGES * PAGE_BYTES, &err));
+    codec_compressor_destroy(compressor);
+    mem_free(plain);
+    buf_deinit(&stored);
+    buf_deinit(&pages);
+}
+
+/* The levels of a chunk, or its values too. */
+static enum status read_chunk(const struct buf *pages, int codec, bool reads_values,
+                              struct error *err)
+{
+    struct parquet_group group = {.rows = 1};
+    struct parquet_file file = {
+        .limits = parquet_limits_default(), .groups = &group, .group_count = 1};
+    struct parquet_leaf column = {.path = "c", .physical = PARQUET_INT32};
+    struct parquet_chunk chunk = {.bytes = pages->length, .value_count = 1, .codec = codec};
+    struct leaf_reader reader = {.walk = {.file = &file,
+                                          .leaf = &column,
+                                          .chunk = &chunk,
+                                          .in = cursor_of(pages->data, pages->length),
+                                          .start = pages->data,
+                                          .expanded_bytes_max = 1 << 20},
+                                 .physical_width = 4,
+                                 .width = 4,
+                                 .reads_values = reads_values};
+    enum status status = leaf_reader_read(&reader, 1 << 20, err);
+    leaf_reader_deinit(&reader);
+    return status;
+}
+
+static void test_dictionaries_come_first_and_once(void **state)
+{
+    (void)state;
+    struct error err;
+    struct buf pages = {0};
+    struct span value = span_of(seven, sizeof seven);
+    put_page(&pages, PAGE_DICTIONARY, 1, sizeof seven, value);
+    size_t one_bytes = pages.length;
+    put_page(&pages, PAGE_DATA, 1, sizeof seven, value);
+    assert_ok(read_chunk(&pages, CODEC_ID_UNCOMPRESSED, true, &err));
+    assert_ok(read_chunk(&pages, CODEC_ID_UNCOMPRESSED, false, &err));
+    buf_truncate(&pages, one_bytes);
+    put_page(&pages, PAGE_DICTIONARY, 1, sizeof seven, value);
+    put_page(&pages, PAGE_DATA, 1, sizeof seven, value);
+    assert_status(STATUS_CORRUPT, read_chunk(&pages, CODEC_ID_UNCOMPRESSED, true, &err));
+    assert_status(STATUS_CORRUPT, read_chunk(&pages, CODEC_ID_UNCOMPRESSED, false, &err));
+    buf_clear(&pages);
+    put_page(&pages, PAGE_DATA, 0, 0, span_of(seven, 0));
+    put_page(&pages, PAGE_DICTIONARY, 1, sizeof seven, value);
+    put_page(&pages, PAGE_DATA, 1, sizeof seven, value);
+    assert_status(STATUS_CORRUPT, read_chunk(&pages, CODEC_ID_UNCOMPRESSED, true, &err));
+    assert_non_null(strstr(err.message, "a second dictionary, or one behind values"));
+    buf_deinit(&pages);
+}
+
+static void test_dictionaries_that_are_not_wanted_are_not_expanded(void **state)
+{
+    (void)state;
+    struct error err;
+    struct buf pages = {0}, stored = {0};
+    struct codec_compressor *compressor;
+    assert_ok(codec_compressor_create(CODEC_ZSTD, 0, &compressor, &err));
+    assert_ok(codec_compress(compressor, span_of(seven, sizeof seven), &stored, &err));
+    put_page(&pages, PAGE_DICTIONARY, 1, 1 << 19, span_of_text("no frame"));
+    put_page(&pages, PAGE_DATA, 1, sizeof seven, span_of(stored.data, stored.length));
+    assert_status(STATUS_CORRUPT, read_chunk(&pages, CODEC_ID_ZSTD, true, &err));
+    assert_ok(read_chunk(&pages, CODEC_ID_ZSTD, false, &err));
+    codec_compressor_destroy(compressor);
+    buf_deinit(&stored);
+    buf_deinit(&pages);
+}
+
 /* ---- schemas of old writers; names as in LogicalTypes.md ---- */
 
 enum { LIST = CONVERTED_LIST, MAP = CONVERTED_MAP, NOT_CONVERTED = -1 };
@@ -617,6 +731,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_limits_hold),
         cmocka_unit_test(test_wide_files_take_linear_time),
         cmocka_unit_test(test_chunks_that_overlap),
+        cmocka_unit_test(test_pages_of_no_values_are_not_expanded),
+        cmocka_unit_test(test_what_pages_expand_to_is_bounded),
+        cmocka_unit_test(test_dictionaries_come_first_and_once),
+        cmocka_unit_test(test_dictionaries_that_are_not_wanted_are_not_expanded),
         cmocka_unit_test(test_lists_and_maps_of_old),
         cmocka_unit_test(test_schemas_that_lie),
         cmocka_unit_test(test_delta_vector),
