@@ -73,8 +73,9 @@ enum parquet_unit { PARQUET_MILLIS, PARQUET_MICROS, PARQUET_NANOS };
 
 /* A column of the file. Its Arrow type: BOOLEAN bool; INT32 int32 (unsigned 32 bits int64), INT64
  * int64 (unsigned: the same bits), dates date32, timestamps in ms and us timestamp[us], INT96
- * timestamp[us] without a zone, rounded down; timestamps in ns and times the plain integer;
- * decimals the physical type (FIXED: big-endian); UUID, FLOAT16 and others binary. */
+ * timestamp[us] without a zone, rounded down; timestamps in ns and times the plain integer; FLOAT
+ * and DOUBLE themselves; BYTE_ARRAY utf8 where it is STRING, else binary; FIXED fixed, UUID,
+ * FLOAT16 and INTERVAL too; decimals as the physical type (bytes: big-endian). */
 struct parquet_leaf {
     const char *path; /* "a.list.element" */
     const struct arrow_field *field;
