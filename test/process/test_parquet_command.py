@@ -60,6 +60,15 @@ def test_rows(path):
     assert "not all of the columns" in parquet("cat", path, "--columns", "text,nope", check=3).stderr
 
 
+def test_times_at_the_ends_of_their_range(tmp_path):
+    ends = [-2 ** 63, 2 ** 63 - 1]
+    table = pa.table({u: pa.array(ends).cast(pa.timestamp(u)) for u in ("us", "ns")})
+    pq.write_table(table, tmp_path / "f.parquet")
+    low, high = map(json.loads, parquet("cat", tmp_path / "f.parquet").stdout.splitlines())
+    assert low == {"us": "-290308-12-21T19:59:05.224192", "ns": "1677-09-21T00:12:43.145224192"}
+    assert high == {"us": "294247-01-10T04:00:54.775807", "ns": "2262-04-11T23:47:16.854775807"}
+
+
 def test_schema_and_metadata(path):
     path, _ = path
     text = parquet("schema", path).stdout

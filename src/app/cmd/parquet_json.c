@@ -45,7 +45,8 @@ static void write_time(struct json_writer *writer, const struct parquet_leaf *le
     struct buf text = {.data = memory, .capacity = sizeof memory, .bytes_max = sizeof memory};
     bool is_timestamp = type == ARROW_TIMESTAMP_US || leaf->kind == PARQUET_KIND_TIMESTAMP;
     int64_t units = type == ARROW_TIMESTAMP_US ? 1000000 : units_a_second(leaf->unit);
-    int64_t a_day = units * 86400, days = value / a_day - (value % a_day < 0);
+    int64_t a_day = units * 86400, of_day = value % a_day + (value % a_day < 0 ? a_day : 0);
+    int64_t days = value / a_day - (value % a_day < 0);
     if (type != ARROW_DATE32 && !is_timestamp && days) { /* no time of any day */
         json_write_i64(writer, value);
         return;
@@ -57,7 +58,7 @@ static void write_time(struct json_writer *writer, const struct parquet_leaf *le
             put_date(&text, days);
             buf_put_byte(&text, 'T');
         }
-        put_time_of_day(&text, value - days * a_day, units);
+        put_time_of_day(&text, of_day, units);
         if (is_timestamp && leaf->is_utc)
             buf_put_byte(&text, 'Z');
     }
