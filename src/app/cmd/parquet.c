@@ -263,14 +263,6 @@ static bool is_chosen(const char *list, const char *name)
     return !list;
 }
 
-static uint32_t count_leaves(const struct arrow_field *field)
-{
-    uint32_t count = field->child_count == 0;
-    for (uint32_t i = 0; i < field->child_count; i++)
-        count += count_leaves(&field->children[i]);
-    return count;
-}
-
 static enum status select_columns(const struct parquet_file *file, const char *list,
                                   struct selection *out, struct error *err)
 {
@@ -289,7 +281,7 @@ static enum status select_columns(const struct parquet_file *file, const char *l
             selection.first_leaves[count] = leaf;
             fields[count++] = *field;
         }
-        leaf += count_leaves(field);
+        leaf += parquet_count_leaves(field);
     }
     selection.schema = (struct arrow_schema){.fields = fields, .field_count = count};
     *out = selection;
@@ -364,7 +356,7 @@ static enum status check_nulls(const struct parquet_file *file, size_t group,
                              "parquet: column %.100s, row group %zu: %" PRId64
                              " nulls, the footer says %" PRId64,
                              field->name, group, batch->columns[i].null_count, said->null_count);
-        leaf += count_leaves(field);
+        leaf += parquet_count_leaves(field);
     }
     return STATUS_OK;
 }

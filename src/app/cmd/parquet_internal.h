@@ -9,6 +9,8 @@
 #include "format/json/json.h"
 #include "format/parquet/parquet.h"
 
+/* Leaves of the file at and below a field. */
+uint32_t parquet_count_leaves(const struct arrow_field *field);
 /* One slot of a field as JSON; `leaves` begins with the file's first one below the field. */
 void parquet_write_value(struct json_writer *writer, const struct parquet_leaf *leaves,
                          const struct arrow_field *field, const struct arrow_array *array,

@@ -187,18 +187,18 @@ static void write_leaf(struct json_writer *writer, const struct parquet_leaf *le
     }
 }
 
-static uint32_t count_leaves(const struct arrow_field *field)
+uint32_t parquet_count_leaves(const struct arrow_field *field)
 {
     uint32_t count = field->child_count == 0;
     for (uint32_t i = 0; i < field->child_count; i++)
-        count += count_leaves(&field->children[i]);
+        count += parquet_count_leaves(&field->children[i]);
     return count;
 }
 
 static void write_map(struct json_writer *writer, const struct parquet_leaf *leaves,
                       const struct arrow_field *field, const struct arrow_array *array, int64_t i)
 {
-    const struct parquet_leaf *value_leaves = leaves + count_leaves(&field->children[0]);
+    const struct parquet_leaf *value_leaves = leaves + parquet_count_leaves(&field->children[0]);
     bool is_object = field->children[0].type == ARROW_UTF8;
     if (is_object)
         json_write_object_begin(writer);
@@ -233,7 +233,7 @@ void parquet_write_value(struct json_writer *writer, const struct parquet_leaf *
         for (uint32_t j = 0; j < field->child_count; j++) {
             json_write_key(writer, field->children[j].name);
             parquet_write_value(writer, leaves, &field->children[j], &array->children[j], i);
-            leaves += count_leaves(&field->children[j]);
+            leaves += parquet_count_leaves(&field->children[j]);
         }
         json_write_object_end(writer);
     } else if (field->type == ARROW_LIST) {
