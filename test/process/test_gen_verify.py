@@ -136,6 +136,30 @@ def test_rows_that_position_deletes_take(server, tmp_path):
     assert (result["missing"], result["equal"], result["repeated"], result["different"]) == (3, 2997, 0, 0)
 
 
+def test_receipts_that_are_not_there(server, tmp_path):
+    generate(server, tmp_path / "r", profile="metrics", items=600)
+    head, *lines = (tmp_path / "r").read_text().splitlines()
+    requests = sorted(map(json.loads, lines), key=lambda line: line["request"])
+    assert len(requests) == 2 and all(len(r["receipts"]) > 1 for r in requests)
+
+    def verify_with(*receipts):
+        lines = [json.dumps({**r, "receipts": kept}) for r, kept in zip(requests, receipts)]
+        (tmp_path / "fewer").write_text("\n".join([head, *lines]) + "\n")
+        return verify(server, tmp_path / "fewer", 1)
+    one, other = (r["receipts"] for r in requests)
+    lost = int(re.search(r"rows=(\d+)", one[-1])[1])
+    result = verify_with(one[:-1], other)
+    assert (result["different"], result["equal"], result["rows"]) == (lost, 600 - lost, 600 - lost)
+    assert result["requests_without_receipt"] == 0 and len(result["differences"]) == 1
+    assert re.fullmatch(rf"request 0: no receipt for {lost} rows of otel\.\w+", result["differences"][0])
+    result = verify_with(one, [])
+    assert (result["different"], result["equal"], result["requests_without_receipt"]) == (300, 300, 1)
+    assert {text.split(":")[0] for text in result["differences"]} == {"request 1"}
+    result = verify_with([], [])
+    assert (result["different"], result["equal"], result["requests_without_receipt"]) == (600, 0, 2)
+    assert verify_with(one[1:], other)["different"] > 0
+
+
 def test_a_value_that_was_changed(server, tmp_path):
     generate(server, tmp_path / "r")
     table = spans(server)

@@ -59,6 +59,7 @@ struct verify {
     /* of the request at hand */
     const struct request *request;
     size_t receipts_used;
+    bool lacks_receipts;
 };
 
 static void name_difference(struct verify *verify, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -116,7 +117,6 @@ static bool parse_line(struct verify *verify, const struct json_value *line)
         buf_put(&verify->receipts, &receipt, sizeof receipt);
         request.receipt_count++;
     }
-    verify->without_receipt += request.receipt_count == 0;
     buf_put(&verify->requests, &request, sizeof request);
     return request.receipt_count <= RECEIPTS_A_REQUEST_MAX;
 }
@@ -348,15 +348,28 @@ static const struct verify_table *find_table(const struct verify *verify,
     return NULL;
 }
 
-/* The batch of a table is what the next receipt stands for. */
+/* Rows that were sent and that no receipt stands for. */
+static void note_without_receipt(struct verify *verify, const struct publish_table *definition,
+                                 int64_t rows)
+{
+    verify->different += (uint64_t)rows;
+    verify->lacks_receipts = true;
+    name_difference(verify, "request %llu: no receipt for %lld rows of %s.%s",
+                    (unsigned long long)verify->request->index, (long long)rows, definition->ns,
+                    definition->name);
+}
+
+/* The batch of a table is what the next receipt stands for; a table without rows has neither. */
 static enum status compare_batch(void *context, const struct publish_table *definition,
                                  const struct arrow_batch *batch, struct error *err)
 {
     struct verify *verify = context;
     const struct request *request = verify->request;
     const struct verify_table *table = find_table(verify, definition);
-    if (verify->receipts_used == request->receipt_count)
-        return STATUS_OK; /* counted by compare_request */
+    if (verify->receipts_used == request->receipt_count) {
+        note_without_receipt(verify, definition, batch->length);
+        return STATUS_OK;
+    }
     const struct receipt *receipt = (const struct receipt *)(const void *)verify->receipts.data +
                                     request->first_receipt + verify->receipts_used++;
     if ((int64_t)receipt->rows != batch->length || !table) {
@@ -408,16 +421,17 @@ static enum status compare_request(struct verify *verify, const struct request *
     bool is_known = false;
     verify->request = request;
     verify->receipts_used = 0;
+    verify->lacks_receipts = false;
     for (size_t i = 0; i < request->receipt_count; i++)
         count_rows(verify, &receipts[request->first_receipt + i], &received_us, &is_known);
-    if (!is_known)
-        return STATUS_OK; /* nothing to compare with */
+    /* When it was received is not known where no row stands; then rows are only counted. */
     buf_clear(body);
     gen_body(verify->profile, verify->seed, request->index, request->items, verify->base_ns, body);
     TRY(buf_status(body, "a request", err));
     TRY(ingest_decode(gen_profile_path(verify->profile) + strlen("/v1/"),
                       span_of(body->data, body->length), received_us, &rejected, compare_batch,
                       verify, err));
+    verify->without_receipt += verify->lacks_receipts && request->receipt_count == 0;
     if (verify->receipts_used != request->receipt_count)
         name_difference(verify, "request %llu: more receipts than it has tables",
                         (unsigned long long)request->index);
