@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.types import LongType
 
 import sluice
 
@@ -90,7 +91,7 @@ def strip(schema):
     return pa.schema([pa.field(f.name, type_of(f.type), f.nullable) for f in schema])
 
 
-def add_position_deletes(table, data_file, rows):
+def add_position_deletes(table, data_file, rows, format="PARQUET"):
     """What Java and Spark write for merge-on-read; PyIceberg can read it, and has no call to write it."""
     from pyiceberg import manifest as m
 
@@ -111,7 +112,7 @@ def add_position_deletes(table, data_file, rows):
     with table.transaction() as transaction:
         append = transaction.update_snapshot().fast_append()
         deletes = m.DataFile.from_args(
-            content=m.DataFileContent.POSITION_DELETES, file_path="file://" + path, file_format=m.FileFormat.PARQUET,
+            content=m.DataFileContent.POSITION_DELETES, file_path="file://" + path, file_format=m.FileFormat(format),
             partition=data_file.partition, record_count=len(rows), file_size_in_bytes=os.path.getsize(path),
             _table_format_version=2)
         manifests = append._manifests
@@ -134,6 +135,26 @@ def test_rows_that_position_deletes_take(server, tmp_path):
     assert spans(server).scan().to_arrow().num_rows == 2997
     result = verify(server, tmp_path / "r", 1)
     assert (result["missing"], result["equal"], result["repeated"], result["different"]) == (3, 2997, 0, 0)
+
+
+def test_deletion_vectors_are_refused(server, tmp_path):
+    generate(server, tmp_path / "r", items=600)
+    table = spans(server)
+    add_position_deletes(table, next(iter(table.scan().plan_files())).file, [0], "PUFFIN")
+    said = server.command("gen", "--verify", str(tmp_path / "r"), check=6).stderr
+    assert "otel.spans has position deletes in PUFFIN (a deletion vector?)" in said
+
+
+def test_positions_that_were_promoted(server, tmp_path):
+    generate(server, tmp_path / "r", items=600)
+    with spans(server).update_schema() as update:
+        update.update_column("_sluice_index", LongType())
+        update.update_column("_sluice_group", LongType())
+    table = spans(server)
+    rows = table.scan().to_arrow()
+    table.append(rows.slice(0, 1))  # one file of the new type beside those of the old one
+    result = verify(server, tmp_path / "r", 1)
+    assert (result["equal"], result["repeated"], result["missing"], result["other_rows"]) == (600, 1, 0, 0)
 
 
 def test_receipts_that_are_not_there(server, tmp_path):

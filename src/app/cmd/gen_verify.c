@@ -247,11 +247,14 @@ static bool read_position(const struct verify_table *table, const struct arrow_b
             return false;
     const int32_t *ends = columns[VERIFY_LOG].offsets;
     const char *text = (const char *)columns[VERIFY_LOG].values + ends[row];
-    *out =
-        (struct receipt){.log_hash = hash64(text, (size_t)(ends[row + 1] - ends[row])),
-                         .group = (uint32_t)((const int32_t *)columns[VERIFY_GROUP].values)[row],
-                         .seq = (uint64_t)((const int64_t *)columns[VERIFY_SEQ].values)[row],
-                         .first = (uint32_t)((const int32_t *)columns[VERIFY_INDEX].values)[row]};
+    int64_t group = ((const int64_t *)columns[VERIFY_GROUP].values)[row];
+    int64_t index = ((const int64_t *)columns[VERIFY_INDEX].values)[row];
+    if (group < 0 || group > UINT32_MAX || index < 0 || index > UINT32_MAX)
+        return false;
+    *out = (struct receipt){.log_hash = hash64(text, (size_t)(ends[row + 1] - ends[row])),
+                            .group = (uint32_t)group,
+                            .seq = (uint64_t)((const int64_t *)columns[VERIFY_SEQ].values)[row],
+                            .first = (uint32_t)index};
     return true;
 }
 

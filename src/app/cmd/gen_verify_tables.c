@@ -52,7 +52,14 @@ static enum status choose_columns(struct verify_table *to, struct error *err)
         if (!field)
             return error_set(err, STATUS_INVALID, "%s.%s has no column %s", to->definition->ns,
                              to->definition->name, position_names[i]);
-        fields[count++] = *field;
+        if (i == VERIFY_LOG ? field->type != ARROW_UTF8
+                            : field->type != ARROW_INT32 && field->type != ARROW_INT64)
+            return error_set(err, STATUS_INVALID, "%s.%s: column %s has another type",
+                             to->definition->ns, to->definition->name, position_names[i]);
+        fields[count] = *field;
+        if (i != VERIFY_LOG) /* others may promote what is int; it widens as it is read */
+            fields[count].type = ARROW_INT64;
+        count++;
     }
     for (uint32_t i = 0; i < count; i++)
         fields[i].is_nullable = true;
@@ -85,6 +92,11 @@ static bool has_ids(const struct arrow_field *fields, uint32_t count)
         if (fields[i].field_id || has_ids(fields[i].children, fields[i].child_count))
             return true;
     return false;
+}
+
+static bool is_parquet(const struct iceberg_live_file *live)
+{
+    return !live->file.format || strcmp(live->file.format, "PARQUET") == 0;
 }
 
 /* One row group of an open file, or all of them (`only` UINT32_MAX). */
@@ -170,8 +182,14 @@ static enum status load_deletes(struct stack *stack, struct verify_table *table,
         if (live->file.content == ICEBERG_EQUALITY_DELETES)
             return error_set(err, STATUS_UNSUPPORTED, "%s.%s has equality deletes",
                              table->definition->ns, table->definition->name);
-        if (live->file.content == ICEBERG_POSITION_DELETES)
-            TRY(read_file(stack, live, &wanted, UINT32_MAX, collect_deletes, &collecting, err));
+        if (live->file.content != ICEBERG_POSITION_DELETES)
+            continue;
+        if (!is_parquet(live))
+            return error_set(err, STATUS_UNSUPPORTED,
+                             "%s.%s has position deletes in %s (a deletion vector?): %.200s",
+                             table->definition->ns, table->definition->name, live->file.format,
+                             live->file.path);
+        TRY(read_file(stack, live, &wanted, UINT32_MAX, collect_deletes, &collecting, err));
     }
     if (table->deletes.length)
         qsort(table->deletes.data, table->deletes.length / sizeof(struct verify_delete),
@@ -250,7 +268,7 @@ enum status verify_table_scan(struct stack *stack, const struct verify_table *ta
                             .context = context};
         if (scan.live->file.content != ICEBERG_DATA)
             continue;
-        if (scan.live->file.format && strcmp(scan.live->file.format, "PARQUET") != 0)
+        if (!is_parquet(scan.live))
             return error_set(err, STATUS_UNSUPPORTED, "%.200s is %s", scan.live->file.path,
                              scan.live->file.format);
         TRY(read_file(stack, scan.live, &table->wanted, UINT32_MAX, scan_batch, &scan, err));

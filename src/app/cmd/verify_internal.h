@@ -13,8 +13,7 @@ struct verify_place {
     uint32_t table, file, group, row;
 };
 
-/* Rows of a table as they come: the batch has the columns of `names`, in that order, then the
- * position columns. */
+/* The position columns, last in every batch: text, then int64 even where the table has int32. */
 enum { VERIFY_LOG, VERIFY_GROUP, VERIFY_SEQ, VERIFY_INDEX, VERIFY_POSITION_COUNT };
 
 struct verify_table {
