@@ -189,7 +189,7 @@ enum status codec_expand_exact(enum codec codec, struct span in, void *place, si
     uint8_t spare; /* a byte too many shows itself here */
     enum status status = STATUS_OK;
     if (codec == CODEC_ZSTD)
-        return codec_zstd_expand_exact(in, place, bytes, err);
+        return codec_zstd_expand_exact(NULL, in, place, bytes, err);
     if (codec == CODEC_LZ4_BLOCK)
         return codec_lz4_expand_block(in, place, bytes, err);
     if (codec == CODEC_SNAPPY)
@@ -225,6 +225,16 @@ enum status codec_expand_exact(enum codec codec, struct span in, void *place, si
 done:
     ops->destroy(state);
     return status;
+}
+
+enum status codec_expander_exact(struct codec_expander *expander, struct span in, void *place,
+                                 size_t bytes, struct error *err)
+{
+    if (expander->codec != CODEC_ZSTD)
+        return error_set(err, STATUS_USAGE, "%s: no block by an expander",
+                         codec_name(expander->codec));
+    codec_expander_reset(expander, expander->bytes_max);
+    return codec_zstd_expand_exact(expander->state, in, place, bytes, err);
 }
 
 /* ---- compressing ---- */

@@ -59,6 +59,11 @@ enum status codec_expand(enum codec codec, struct span in, size_t bytes_max, str
 enum status codec_expand_exact(enum codec codec, struct span in, void *place, size_t bytes,
                                struct error *err) MUST_CHECK;
 
+/* The same by an expander of zstd, whose memory many blocks share; what it was fed before is
+ * forgotten. USAGE for other codecs. */
+enum status codec_expander_exact(struct codec_expander *expander, struct span in, void *place,
+                                 size_t bytes, struct error *err) MUST_CHECK;
+
 /* ---- compressing ---- */
 
 struct codec_compressor;

@@ -35,8 +35,9 @@ extern const struct codec_expand_ops codec_deflate_expand, codec_zstd_expand, co
 extern const struct codec_compress_ops codec_deflate_compress, codec_zstd_compress,
     codec_lz4_compress;
 
-/* zstd into memory of known size, without a context of its own stream buffers. */
-enum status codec_zstd_expand_exact(struct span in, void *place, size_t bytes,
+/* zstd into memory of known size, without stream buffers. `state`: of codec_zstd_expand, or NULL.
+ */
+enum status codec_zstd_expand_exact(void *state, struct span in, void *place, size_t bytes,
                                     struct error *err) MUST_CHECK;
 /* Raw blocks. */
 enum status codec_lz4_expand_block(struct span in, void *place, size_t bytes,

@@ -100,9 +100,12 @@ const struct codec_expand_ops codec_zstd_expand = {
     .destroy = expand_destroy,
 };
 
-enum status codec_zstd_expand_exact(struct span in, void *place, size_t bytes, struct error *err)
+enum status codec_zstd_expand_exact(void *state, struct span in, void *place, size_t bytes,
+                                    struct error *err)
 {
-    size_t code = ZSTD_decompress(place, bytes, in.data, in.length);
+    struct expand *expand = state;
+    size_t code = expand ? ZSTD_decompressDCtx(expand->context, place, bytes, in.data, in.length)
+                         : ZSTD_decompress(place, bytes, in.data, in.length);
     if (ZSTD_isError(code))
         return fault(code, err);
     if (code != bytes || in.length == 0)

@@ -96,6 +96,7 @@ static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
                                   .group = assembly->group,
                                   .in = cursor_of(bytes.data, bytes.length),
                                   .start = bytes.data,
+                                  .zstd = &reader->zstd,
                                   .skips_checksums = reader->options.skips_checksums,
                                   .expanded_bytes_max = reader->file->limits.batch_bytes_max -
                                                         assembly->expanded_bytes};

@@ -112,9 +112,18 @@ static enum status expand_hadoop(struct span stored, uint8_t *place, size_t byte
     return codec_expand_exact(CODEC_LZ4_BLOCK, stored, place, bytes, err);
 }
 
-static enum status expand_codec(int32_t number, struct span stored, uint8_t *place, size_t bytes,
-                                struct error *err)
+static enum status expand_zstd(struct codec_expander **zstd, struct span stored, uint8_t *place,
+                               size_t bytes, struct error *err)
 {
+    if (!*zstd)
+        TRY(codec_expander_create(CODEC_ZSTD, SIZE_MAX, zstd, err));
+    return codec_expander_exact(*zstd, stored, place, bytes, err);
+}
+
+static enum status expand_codec(const struct page_walk *walk, struct span stored, uint8_t *place,
+                                size_t bytes, struct error *err)
+{
+    int32_t number = walk->chunk->codec;
     switch (number) {
     case CODEC_ID_SNAPPY:
         return codec_expand_exact(CODEC_SNAPPY, stored, place, bytes, err);
@@ -123,7 +132,7 @@ static enum status expand_codec(int32_t number, struct span stored, uint8_t *pla
     case CODEC_ID_LZ4_HADOOP:
         return expand_hadoop(stored, place, bytes, err);
     case CODEC_ID_ZSTD:
-        return codec_expand_exact(CODEC_ZSTD, stored, place, bytes, err);
+        return expand_zstd(walk->zstd, stored, place, bytes, err);
     case CODEC_ID_LZ4_RAW:
         return codec_expand_exact(CODEC_LZ4_BLOCK, stored, place, bytes, err);
     default:
@@ -157,8 +166,7 @@ static enum status expand(struct page_walk *walk, const struct page *page, bool 
     if (!buf_extend(&walk->expanded, bytes))
         return page_fault(walk, page->offset, STATUS_NO_MEMORY, err, "no memory for %zu bytes",
                           bytes);
-    enum status status =
-        expand_codec(walk->chunk->codec, stored, walk->expanded.data, bytes, &cause);
+    enum status status = expand_codec(walk, stored, walk->expanded.data, bytes, &cause);
     if (status != STATUS_OK)
         return page_fault(walk, page->offset, status == STATUS_INVALID ? STATUS_CORRUPT : status,
                           err, "%.150s", cause.message);

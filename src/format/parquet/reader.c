@@ -181,6 +181,7 @@ void parquet_reader_destroy(struct parquet_reader *reader)
 {
     if (!reader)
         return;
+    codec_expander_destroy(reader->zstd);
     arena_deinit(&reader->arena);
     mem_free(reader);
 }

@@ -73,6 +73,7 @@ struct page_walk {
     struct cursor in;
     const uint8_t *start;
     bool skips_checksums, skips_dictionary;
+    struct codec_expander **zstd;                /* made when it is needed, and kept by its owner */
     bool has_begun;                              /* a page of values or a dictionary came by */
     struct buf expanded;                         /* the page at hand */
     uint64_t expanded_bytes, expanded_bytes_max; /* of all pages */
@@ -149,7 +150,8 @@ struct parquet_reader {
     struct binding *bindings; /* one a field of the schema */
     uint32_t *leaves;         /* those that are read, rising */
     size_t leaf_count;
-    uint32_t *places; /* of each leaf of the file among them, or UINT32_MAX */
+    uint32_t *places;            /* of each leaf of the file among them, or UINT32_MAX */
+    struct codec_expander *zstd; /* NULL until a page needs it */
     struct arena arena;
 };
 

@@ -63,6 +63,37 @@ static void test_round_trip(void **state)
     }
 }
 
+/* Blocks that share an expander, also behind a damaged one and a stream that was left. */
+static void test_blocks_by_one_expander(void **state)
+{
+    (void)state;
+    struct error err;
+    struct codec_expander *expander;
+    uint8_t place[3000];
+    struct buf out = {0};
+    assert_ok(codec_expander_create(CODEC_ZSTD, sizeof place, &expander, &err));
+    for (size_t bytes = 0; bytes < sizeof place; bytes += 997) {
+        struct buf in = sample(bytes), packed = compressed(CODEC_ZSTD, &in);
+        struct span span = span_of(packed.data, packed.length);
+        assert_ok(codec_expander_exact(expander, span, place, bytes, &err));
+        if (bytes)
+            assert_memory_equal(place, in.data, bytes);
+        assert_status(STATUS_INVALID, codec_expander_exact(expander, span, place, bytes + 1, &err));
+        assert_ok(
+            codec_expander_feed(expander, span_of(packed.data, packed.length - 1), &out, &err));
+        assert_ok(codec_expander_exact(expander, span, place, bytes, &err));
+        span.length--;
+        assert_status(STATUS_INVALID, codec_expander_exact(expander, span, place, bytes, &err));
+        buf_deinit(&in);
+        buf_deinit(&packed);
+    }
+    codec_expander_destroy(expander);
+    assert_ok(codec_expander_create(CODEC_GZIP, sizeof place, &expander, &err));
+    assert_status(STATUS_USAGE, codec_expander_exact(expander, span_of(place, 1), place, 1, &err));
+    codec_expander_destroy(expander);
+    buf_deinit(&out);
+}
+
 static void test_any_pieces(void **state)
 {
     (void)state;
@@ -276,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_blocks_by_one_expander),
         cmocka_unit_test(test_any_pieces),
         cmocka_unit_test(test_many_members),
         cmocka_unit_test(test_bomb_stops_at_the_limit),

@@ -494,7 +494,9 @@ static enum status read_chunk(const struct buf *pages, int codec, bool reads_val
         .limits = parquet_limits_default(), .groups = &group, .group_count = 1};
     struct parquet_leaf column = {.path = "c", .physical = PARQUET_INT32};
     struct parquet_chunk chunk = {.bytes = pages->length, .value_count = 1, .codec = codec};
+    struct codec_expander *zstd = NULL;
     struct leaf_reader reader = {.walk = {.file = &file,
+                                          .zstd = &zstd,
                                           .leaf = &column,
                                           .chunk = &chunk,
                                           .in = cursor_of(pages->data, pages->length),
@@ -505,6 +507,7 @@ static enum status read_chunk(const struct buf *pages, int codec, bool reads_val
                                  .reads_values = reads_values};
     enum status status = leaf_reader_read(&reader, 1 << 20, err);
     leaf_reader_deinit(&reader);
+    codec_expander_destroy(zstd);
     return status;
 }
 
