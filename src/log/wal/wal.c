@@ -190,6 +190,13 @@ static void engine_main(void *context)
         if (is_free && wal->queue_head) {
             wal->is_leading = true;
             writer_run(wal);
+            /* The disk is not kept waiting for a change of threads: the other one completes. */
+            for (int i = 0;
+                 i < ROUNDS && wal->queue_head && wal->control_waiting == 0 && !wal->is_dead; i++) {
+                if (!wal->is_completing)
+                    env_signal(wal->work);
+                writer_run(wal);
+            }
             wal_lead_release(wal);
             writer_completions_run(wal, ROUNDS);
             continue;
