@@ -7,6 +7,7 @@
 #endif
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -314,6 +315,11 @@ uint64_t os_file_limit_raise(void)
     if (limit.rlim_cur < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &wanted) == 0)
         limit.rlim_cur = limit.rlim_max;
     return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur;
+}
+
+void os_memory_trim(void)
+{
+    malloc_trim(0);
 }
 
 uint64_t os_memory_resident_bytes(void)

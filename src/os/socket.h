@@ -70,6 +70,8 @@ enum { OS_STDIN = 0, OS_STDOUT = 1, OS_STDERR = 2 };
 bool os_is_terminal(int fd);
 unsigned os_cpu_count(void);
 uint64_t os_memory_resident_bytes(void);
+/* Gives memory that was freed, by any thread, back to the system. */
+void os_memory_trim(void);
 /* Raises the soft limit of open files to the hard one; returns what then holds. */
 uint64_t os_file_limit_raise(void);
 const char *os_environment(const char *name); /* NULL if unset; borrowed from the process */

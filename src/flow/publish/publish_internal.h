@@ -313,8 +313,9 @@ struct publisher {
     /* under lock: */
     bool must_stop, is_looking;
     unsigned claims_waiting;
-    size_t look_next; /* lane */
-    uint64_t writers; /* places left */
+    size_t look_next;        /* lane */
+    uint64_t writers;        /* places left */
+    const char *last_writer; /* the thread that took a place last */
 };
 
 /* One thread works on a lane at a time; waits until nobody else does. BUSY: that took too long. */

@@ -62,13 +62,19 @@ void lane_release(struct lane *lane)
     env_unlock(lane->publisher->lock);
 }
 
+static _Thread_local char this_thread; /* its address tells threads apart */
+
 void publisher_writer_begin(struct publisher *publisher)
 {
     env_lock(publisher->lock);
     while (publisher->writers == 0)
         env_wait(publisher->freed, publisher->lock, UINT64_MAX);
     publisher->writers--;
+    bool is_other = publisher->last_writer && publisher->last_writer != &this_thread;
+    publisher->last_writer = &this_thread;
     env_unlock(publisher->lock);
+    if (is_other) /* the allocator keeps what that thread has freed for that thread */
+        os_memory_trim();
 }
 
 void publisher_writer_end(struct publisher *publisher)
