@@ -156,6 +156,22 @@ def test_a_forced_repeat_waits_for_the_table_too(tmp_path):
     server.stop()
 
 
+def test_old_metadata_files_go(tmp_path):
+    """Each commit left one behind, and they grow with the table's history."""
+    server = sluice.Server(tmp_path / "data").start()
+    assert server.post("logs", log_body(1), path="/v1/logs?commit=force").code == 200
+    table = sluice.catalog(server.directory).load_table("otel.logs")
+    with table.transaction() as change:
+        change.set_properties({"write.metadata.previous-versions-max": "3"})
+    for _ in range(6):
+        assert server.post("logs", log_body(1), path="/v1/logs?commit=force").code == 200
+    kept = {entry.metadata_file for entry in table.refresh().metadata.metadata_log} | {table.metadata_location}
+    found = {f"file://{path}" for path in (server.directory / "warehouse/otel/logs/metadata").glob("*.metadata.json")}
+    assert len(kept) == 4 and found == kept
+    assert table.scan().count() == 7
+    server.stop()
+
+
 def test_busy_lanes_leave_the_thread_to_others(tmp_path):
     """A lane that always had new rows kept its thread, and the interval meant nothing."""
     server = sluice.Server(tmp_path / "data", "--publish-interval", "1s", "--publish-threads", "1").start()

@@ -52,6 +52,10 @@ enum status catalog_metadata_write(struct env *env, struct store *store,
                                    struct error *err) MUST_CHECK;
 /* Points metadata/version-hint.text at it, for readers that open a plain directory. Best effort. */
 void catalog_metadata_hint(struct store *store, const char *location);
+/* After a commit that lasts: deletes the metadata files that have left the metadata-log, where the
+ * table says so (write.metadata.delete-after-commit.enabled). Best effort. */
+void catalog_metadata_clean(struct store *store, const struct json_value *before,
+                            const struct json_value *after, const char *location);
 
 /* ---- SQLite over struct env ---- */
 

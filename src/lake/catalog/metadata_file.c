@@ -141,3 +141,43 @@ void catalog_metadata_hint(struct store *store, const char *location)
     enum status status = store_put_hint(store, uri, slash + 1, stem, &ignored);
     UNUSED(status);
 }
+
+static bool log_has(const struct json_value *log, const char *location)
+{
+    for (const struct json_value *entry = log ? log->first : NULL; entry; entry = entry->next) {
+        const char *file = json_get_text(entry, "metadata-file");
+        if (file && strcmp(file, location) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Beside the current one, and named as one: what else stands in a log is not ours to delete. */
+static bool is_sibling(const char *file, const char *location)
+{
+    const char *slash = strrchr(location, '/');
+    size_t length = slash ? (size_t)(slash - location) + 1 : 0;
+    return length && strncmp(file, location, length) == 0 && !strchr(file + length, '/') &&
+           ends_with(file, metadata_suffix);
+}
+
+void catalog_metadata_clean(struct store *store, const struct json_value *before,
+                            const struct json_value *after, const char *location)
+{
+    struct error ignored;
+    const char *setting =
+        json_get_text(json_get(after, "properties"), "write.metadata.delete-after-commit.enabled");
+    const struct json_value *log = json_get(before, "metadata-log");
+    if (!setting || strcmp(setting, "true") != 0 || !log || log->type != JSON_ARRAY)
+        return;
+    /* Oldest first: what has left the log stands in front. */
+    for (const struct json_value *entry = log->first; entry; entry = entry->next) {
+        const char *file = json_get_text(entry, "metadata-file");
+        if (!file || log_has(json_get(after, "metadata-log"), file))
+            return;
+        if (!is_sibling(file, location))
+            continue;
+        enum status status = store_delete(store, file, &ignored);
+        UNUSED(status); /* best effort: it is referred to by nothing */
+    }
+}

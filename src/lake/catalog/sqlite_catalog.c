@@ -581,6 +581,8 @@ static enum status sqlite_commit(struct catalog *base, struct catalog_ident iden
     leave(catalog);
     if (status == STATUS_OK) {
         catalog_metadata_hint(base->store, table.metadata_location);
+        catalog_metadata_clean(base->store, from->metadata, table.metadata,
+                               table.metadata_location);
         *out_table = table;
     }
 done:
