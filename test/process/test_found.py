@@ -157,12 +157,13 @@ def test_a_forced_repeat_waits_for_the_table_too(tmp_path):
 
 
 def test_old_metadata_files_go(tmp_path):
-    """Each commit left one behind, and they grow with the table's history."""
+    """Where the table says so. Each commit leaves one behind, and they grow with the table's history."""
     server = sluice.Server(tmp_path / "data").start()
     assert server.post("logs", log_body(1), path="/v1/logs?commit=force").code == 200
     table = sluice.catalog(server.directory).load_table("otel.logs")
     with table.transaction() as change:
-        change.set_properties({"write.metadata.previous-versions-max": "3"})
+        change.set_properties({"write.metadata.previous-versions-max": "3",
+                               "write.metadata.delete-after-commit.enabled": "true"})
     for _ in range(6):
         assert server.post("logs", log_body(1), path="/v1/logs?commit=force").code == 200
     kept = {entry.metadata_file for entry in table.refresh().metadata.metadata_log} | {table.metadata_location}

@@ -126,11 +126,8 @@ static enum status create_table(struct lane *lane, struct iceberg_table **out_ta
         }
     }
     order.field_count = (uint32_t)definition->sort_column_count;
-    const struct iceberg_pair property = {"write.metadata.delete-after-commit.enabled", "true"};
     struct iceberg_table_options options = {
         .schema = &schema,
-        .properties = &property,
-        .property_count = 1,
         .spec = definition->time_column ? &spec : NULL,
         .sort_order = &order,
         .with_name_mapping = true,
