@@ -78,7 +78,8 @@ struct env_ops {
                              struct error *err);
     enum status (*path_rename)(struct env *env, const char *from, const char *to,
                                struct error *err);
-    enum status (*path_link)(struct env *env, const char *from, const char *to, struct error *err);
+    enum status (*path_rename_new)(struct env *env, const char *from, const char *to,
+                                   struct error *err); /* EXISTS if `to` does; then as it was */
     enum status (*path_remove)(struct env *env, const char *path, struct error *err);
     enum status (*dir_make)(struct env *env, const char *path, struct error *err);   /* EXISTS */
     enum status (*dir_remove)(struct env *env, const char *path, struct error *err); /* empty one */
@@ -220,10 +221,10 @@ static inline MUST_CHECK enum status env_rename(struct env *env, const char *fro
     return env->ops->path_rename(env, from, to, err);
 }
 
-static inline MUST_CHECK enum status env_link(struct env *env, const char *from, const char *to,
-                                              struct error *err)
+static inline MUST_CHECK enum status env_rename_new(struct env *env, const char *from,
+                                                    const char *to, struct error *err)
 {
-    return env->ops->path_link(env, from, to, err);
+    return env->ops->path_rename_new(env, from, to, err);
 }
 
 static inline MUST_CHECK enum status env_remove(struct env *env, const char *path,

@@ -252,11 +252,18 @@ static enum status real_rename(struct env *env, const char *from, const char *to
     return STATUS_OK;
 }
 
-static enum status real_link(struct env *env, const char *from, const char *to, struct error *err)
+static enum status real_rename_new(struct env *env, const char *from, const char *to,
+                                   struct error *err)
 {
     UNUSED(env);
-    if (link(from, to) != 0)
-        return error_set_errno(err, errno, "link %s to %s", from, to);
+    int result = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+    if (result != 0 && (errno == EINVAL || errno == ENOSYS)) { /* NFS and others: in two steps */
+        result = link(from, to);
+        if (result == 0 && unlink(from) != 0)
+            return STATUS_OK; /* it is there; only the old name stays too */
+    }
+    if (result != 0)
+        return error_set_errno(err, errno, "rename %s to the new %s", from, to);
     return STATUS_OK;
 }
 
@@ -534,7 +541,7 @@ static const struct env_ops real_ops = {
     .file_lock = real_lock,
     .path_stat = real_path_stat,
     .path_rename = real_rename,
-    .path_link = real_link,
+    .path_rename_new = real_rename_new,
     .path_remove = real_remove,
     .dir_make = real_dir_make,
     .dir_remove = real_dir_remove,

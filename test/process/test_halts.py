@@ -353,9 +353,9 @@ def test_TC2_a_commit_that_comes_late(server, book, tmp_path):
     """The first is paused within its commit, the second takes over meanwhile; the late commit fails on
     its condition and the first stands down."""
     copy = take_copy(server.directory, tmp_path / "copy")
-    trace = faults.Trace(server, tmp_path / "trace", "link", "delay_enter=3000000:when=1")
+    trace = faults.Trace(server, tmp_path / "trace", "renameat2", "delay_enter=3000000:when=1")
     book.must_send(server, book.new())
-    faults.wait_for(lambda: "link(" in trace.output.read_text(), what="the pause")
+    faults.wait_for(lambda: "renameat2(" in trace.output.read_text(), what="the pause")
     second = over(server.directory, copy)
     try:
         second.start()
@@ -402,7 +402,7 @@ def test_TE9_what_is_not_published_is_not_trimmed(tmp_path, request):
 def test_TC8_others_commit_between_reading_and_committing(server, book, tmp_path):
     """Every commit of ours meets a table that has moved since it was read."""
     foreign = ledger.Foreign(server.directory)
-    for call in ("link", "fdatasync"):
+    for call in ("renameat2", "fdatasync"):
         trace = faults.Trace(server, tmp_path / "trace", call, "delay_enter=400000:when=1")
         book.must_send(server, book.new())
         faults.wait_for(lambda: f"{call}(" in trace.output.read_text(), what="the pause")

@@ -67,7 +67,8 @@ void sim_trace_skip(struct sim *sim, const char *suffix);
 struct sim_node *sim_node_create(struct sim *sim, uint64_t volume_bytes);
 struct env *sim_node_env(struct sim_node *node);
 struct sim_faults *sim_node_faults(struct sim_node *node);
-void sim_node_volume(struct sim_node *node, uint64_t bytes); /* changes its size */
+void sim_node_link(struct sim_node *node, const char *from, const char *to); /* a hard link */
+void sim_node_volume(struct sim_node *node, uint64_t bytes);                 /* changes its size */
 /* Whether files can be opened with ENV_DIRECT and ENV_DSYNC; not at first. */
 void sim_node_direct(struct sim_node *node, bool is_supported);
 

@@ -202,13 +202,12 @@ static void l17_linked_spare_is_left_alone(void)
                       .bytes = 12000,
                       .durability = WAL_SYNCED};
     go(&run);
-    struct env *env = sim_node_env(run.node);
     static struct files files;
     files_take(&files, run.node);
     const char *victim = files_find(&files, "/sealed/", 0)->path;
     char link[128];
     snprintf(link, sizeof link, "%s/spare/%016x.spare", trial_dir, 0x77);
-    EXPECT(env_link(env, victim, link, &last_error) == STATUS_OK);
+    sim_node_link(run.node, victim, link);
     struct run again = {
         .node = run.node, .act = act_five_segments, .bytes = 12000, .durability = WAL_SYNCED};
     go(&again);

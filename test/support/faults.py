@@ -12,7 +12,7 @@ import time
 import pytest
 
 # What can change a file, a directory or the catalog.
-CALLS = ("openat", "pwritev", "pwrite64", "fdatasync", "fsync", "rename", "link", "unlink",
+CALLS = ("openat", "pwritev", "pwrite64", "fdatasync", "fsync", "rename", "renameat2", "unlink",
          "fallocate", "mkdir")
 
 

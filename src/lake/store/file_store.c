@@ -134,10 +134,10 @@ static enum status file_put(struct store *store, const char *uri, enum store_put
     bool is_durable = mode != STORE_PUT_HINT;
     enum status status = write_new(env, temporary, is_durable, data, bytes, err);
     if (status == STATUS_OK && mode == STORE_PUT_IF_ABSENT)
-        status = env_link(env, temporary, path, err);
+        status = env_rename_new(env, temporary, path, err);
     else if (status == STATUS_OK)
         status = env_rename(env, temporary, path, err);
-    if (status != STATUS_OK || mode == STORE_PUT_IF_ABSENT)
+    if (status != STATUS_OK)
         discard(env, temporary);
     if (status == STATUS_OK && is_durable)
         status = sync_parent(env, path, err);

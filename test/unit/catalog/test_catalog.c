@@ -72,10 +72,10 @@ static enum status fragile_rename(struct env *env, const char *from, const char 
     return strikes() ? broken(err) : env_real()->ops->path_rename(env, from, to, err);
 }
 
-static enum status fragile_link(struct env *env, const char *from, const char *to,
-                                struct error *err)
+static enum status fragile_rename_new(struct env *env, const char *from, const char *to,
+                                      struct error *err)
 {
-    return strikes() ? broken(err) : env_real()->ops->path_link(env, from, to, err);
+    return strikes() ? broken(err) : env_real()->ops->path_rename_new(env, from, to, err);
 }
 
 static enum status fragile_dir_sync(struct env *env, const char *path, struct error *err)
@@ -102,7 +102,7 @@ static int setup(void **state)
     fragile_ops.file_truncate = fragile_truncate;
     fragile_ops.path_remove = fragile_remove;
     fragile_ops.path_rename = fragile_rename;
-    fragile_ops.path_link = fragile_link;
+    fragile_ops.path_rename_new = fragile_rename_new;
     fragile_ops.dir_sync = fragile_dir_sync;
     arm(-1, false);
     snprintf(dir, sizeof dir, "/tmp/sluice-catalog-XXXXXX");
