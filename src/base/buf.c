@@ -71,11 +71,6 @@ uint8_t *buf_take(struct buf *buf, size_t *out_length)
     return data;
 }
 
-void buf_put_text(struct buf *buf, const char *text)
-{
-    buf_put(buf, text, strlen(text));
-}
-
 void buf_format(struct buf *buf, const char *format, ...)
 {
     va_list args;

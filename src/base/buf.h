@@ -37,7 +37,6 @@ void buf_truncate(struct buf *buf, size_t length);
 /* Takes the bytes out: the caller owns them (mem_free); the buffer is empty. */
 uint8_t *buf_take(struct buf *buf, size_t *out_length);
 
-void buf_put_text(struct buf *buf, const char *text);
 void buf_format(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_pad(struct buf *buf, size_t alignment); /* zeros up to a multiple of `alignment` */
 
@@ -76,6 +75,11 @@ static inline void buf_put(struct buf *buf, const void *data, size_t bytes)
     if (bytes)
         memcpy(buf->data + buf->length, data, bytes);
     buf->length += bytes;
+}
+
+static inline void buf_put_text(struct buf *buf, const char *text)
+{
+    buf_put(buf, text, strlen(text));
 }
 
 /* Makes room as buf_reserve does, and an address even for nothing: a NULL must not be added to. */

@@ -192,26 +192,34 @@ bool parse_duration_ms(const char *text, size_t length, uint64_t *out_ms)
     return parse_with_unit(text, length, units, COUNT_OF(units), out_ms);
 }
 
+/* The eight digits of a number below 10^8 as the values of eight bytes, the first in the lowest. */
+static uint64_t eight_digits(uint64_t value)
+{
+    uint64_t x = value / 10000 | value % 10000 << 32; /* twice four digits */
+    uint64_t high = x * 5243 >> 19 & 0x7f0000007f; /* over 100, rounded down, for all below 10000 */
+    x = high | (x - high * 100) << 16;
+    high = x * 103 >> 10 & 0xf000f000f000f; /* over 10, for all below 100 */
+    return high | (x - high * 10) << 8;
+}
+
 size_t i64_to_text(char out[I64_TEXT_MAX], int64_t value)
 {
-    static const char pairs[201] =
-        "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-        "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-        "8081828384858687888990919293949596979899";
+    const uint64_t zeros = 0x3030303030303030u, block = 100000000;
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    size_t digits = 1, at;
-    for (uint64_t bound = 10; digits < 19 && rest >= bound; bound *= 10)
-        digits++;
-    digits += rest >= UINT64_C(10000000000000000000);
-    if (value < 0)
-        *out++ = '-';
-    for (at = digits; rest >= 100; rest /= 100)
-        memcpy(out + (at -= 2), pairs + rest % 100 * 2, 2);
-    if (rest >= 10)
-        memcpy(out, pairs + rest * 2, 2);
-    else
-        out[0] = (char)('0' + rest);
-    return digits + (value < 0);
+    uint64_t blocks[2] = {0};
+    size_t count = 0, length = value < 0;
+    out[0] = '-';
+    for (; rest >= block; rest /= block)
+        blocks[count++] = rest % block;
+    uint64_t first = eight_digits(rest);
+    unsigned blank = (unsigned)__builtin_ctzll(first | UINT64_C(1) << 56) / 8;
+    put_le64(out + length, (first + zeros) >> 8 * blank);
+    length += 8 - blank;
+    while (count > 0) {
+        put_le64(out + length, eight_digits(blocks[--count]) + zeros);
+        length += 8;
+    }
+    return length;
 }
 
 size_t base64_encode(char *out, const void *data, size_t bytes)

@@ -33,16 +33,20 @@ void otlp_check_lists(struct otlp_decoder *decoder, struct otlp_batch *batch)
 {
     struct buf *lists[] = {&decoder->pairs,     &decoder->pairs2, &decoder->children,
                            &decoder->children2, &decoder->longs,  &decoder->longs2};
+    size_t bytes = 0;
+    bool is_failed = false;
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
-        decoder->parts += lists[i]->length / sizeof(uint64_t);
-        if (!lists[i]->failed)
-            continue;
-        if (lists[i]->capacity == lists[i]->bytes_max)
+        bytes += lists[i]->length;
+        is_failed |= lists[i]->failed;
+    }
+    decoder->parts += bytes / sizeof(uint64_t);
+    decoder->is_too_many |= decoder->parts > 2 * (uint64_t)OTLP_PARTS_MAX;
+    for (size_t i = 0; is_failed && i < COUNT_OF(lists); i++) {
+        if (lists[i]->failed && lists[i]->capacity == lists[i]->bytes_max)
             decoder->refusal = "a list has more than 65536 parts";
         else
-            batch->is_failed = true;
+            batch->is_failed |= lists[i]->failed;
     }
-    decoder->is_too_many |= decoder->parts > 2 * (uint64_t)OTLP_PARTS_MAX;
 }
 
 void otlp_decoder_deinit(struct otlp_decoder *decoder)
@@ -73,6 +77,10 @@ static bool read_level(struct otlp_decoder *decoder, struct span message, enum o
     bool is_raw = false;
     *out_inner = *out_schema_url = (struct span){0};
     while (wire_next(&wire, &field)) {
+        /* From item to item in hops that no hardware foresees: what is read next is called for
+         * here. */
+        for (const uint8_t *line = field.start; line < wire.at; line += 64)
+            __builtin_prefetch(line + 4096, 0, 2);
         if (field.key == WIRE_KEY(1, WIRE_LEN)) {
             if (out_inner->data) { /* twice: protobuf merges, and merging is laying end to end */
                 struct buf *merged = &decoder->merged[domain];
@@ -285,6 +293,8 @@ static struct hash128 domain_identity(const struct otlp_decoder *decoder, enum o
         beside = decoder->scope_schema_url;
     }
     struct hash128 first = hash128_seeded(message.data, message.length, decoder->hash_seed);
+    if (beside.length == 0)
+        return first;
     struct hash128 second =
         hash128_seeded(beside.data, beside.length, decoder->hash_seed ^ message.length);
     return hash128_add(first, (struct hash128){second.low ^ (second.high << 1), second.high});
@@ -518,6 +528,13 @@ static void bound_days(struct otlp_decoder *decoder, struct otlp_batch *batch, i
     enum { SLOTS = 4096 };
     const int64_t day_us = 86400 * (int64_t)1000000;
     int64_t *times = (int64_t *)(void *)batch->columns[COL_TIME].values.data;
+    int64_t earliest = INT64_MAX, latest = INT64_MIN;
+    for (int64_t i = from; i < batch->rows; i++) {
+        earliest = times[i] < earliest ? times[i] : earliest;
+        latest = times[i] > latest ? times[i] : latest;
+    }
+    if (latest / day_us - earliest / day_us < OTLP_DAYS_MAX)
+        return;
     static _Thread_local struct {
         int64_t day, count;
     } days[SLOTS]; /* five years and a day of days are fewer than SLOTS */
@@ -594,6 +611,7 @@ enum status otlp_decode(struct otlp_decoder *decoder, enum otlp_signal signal, s
     struct wire wire = wire_of(body);
     struct wire_field field;
     decoder->signal = signal;
+    decoder->roomy = span_of(body.data, body.length > OTLP_ROOM ? body.length - OTLP_ROOM : 0);
     decoder->received_us = received_us;
     decoder->items = decoder->rejected = decoder->repaired = decoder->moved_times = 0;
     decoder->reject_reason[0] = '\0';

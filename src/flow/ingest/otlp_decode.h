@@ -23,6 +23,9 @@ enum { OTLP_DEPTH_MAX = 64, OTLP_LEVELS_MAX = 4, OTLP_DAYS_MAX = 32 };
 /* What small bytes on the wire may grow into: parts of one list, and of all lists of a request. */
 enum { OTLP_LIST_MAX = 65536, OTLP_PARTS_MAX = 2000000 };
 
+/* A usual pair is at most 258 bytes long, and is copied in steps of 32. */
+enum { OTLP_ROOM = 258 + 32 };
+
 /* A message that encloses the item, and the field by which it does. */
 struct otlp_level {
     struct span message;
@@ -38,6 +41,7 @@ struct otlp_decoder {
 
     /* of the request at hand */
     enum otlp_signal signal;
+    struct span roomy; /* the bytes of the body behind which OTLP_ROOM more may be read */
     int64_t received_us;
     uint64_t items, rejected, repaired, moved_times;
     char reject_reason[240]; /* the first one */
@@ -99,6 +103,25 @@ void otlp_put_text_or_null(struct otlp_decoder *decoder, struct arrow_builder *b
 void otlp_put_id(struct otlp_decoder *decoder, struct arrow_builder *builder, struct span id,
                  size_t width);
 void otlp_put_u64(struct otlp_decoder *decoder, struct arrow_builder *builder, uint64_t value);
+/* The text itself, or a repaired copy in decoder->text. */
+struct span otlp_clean_text(struct otlp_decoder *decoder, struct span text);
+
+enum otlp_any_key {
+    ANY_STRING = WIRE_KEY(1, WIRE_LEN),
+    ANY_BOOL = WIRE_KEY(2, WIRE_VARINT),
+    ANY_INT = WIRE_KEY(3, WIRE_VARINT),
+    ANY_DOUBLE = WIRE_KEY(4, WIRE_I64),
+    ANY_ARRAY = WIRE_KEY(5, WIRE_LEN),
+    ANY_KVLIST = WIRE_KEY(6, WIRE_LEN),
+    ANY_BYTES = WIRE_KEY(7, WIRE_LEN),
+};
+
+struct otlp_pair { /* KeyValue */
+    struct span key, value;
+    bool has_value;
+};
+
+struct otlp_pair otlp_parse_pair(struct otlp_decoder *decoder, struct span message);
 /* An AnyValue as text; *out_type its character. */
 void otlp_put_any(struct otlp_decoder *decoder, struct arrow_builder *builder, struct span any,
                   char *out_type);

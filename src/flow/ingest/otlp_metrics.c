@@ -67,30 +67,41 @@ static void push_varints(struct otlp_decoder *decoder, struct buf *list,
     }
     struct wire wire = wire_of(field->bytes);
     uint64_t value;
+    while (wire.end - wire.at >=
+           2) { /* one byte or two: without a branch that nobody can predict */
+        uint32_t first = wire.at[0], second = wire.at[1], more = first >> 7;
+        if (more & second >> 7)
+            break;
+        value = (first & 0x7f) | (second & 0x7f & (0 - more)) << 7;
+        wire.at += 1 + more;
+        buf_put(list, &value, sizeof value);
+    }
     while (wire.at < wire.end && wire_varint(&wire, &value))
         buf_put(list, &value, sizeof value);
     decoder->is_malformed |= wire.is_malformed;
 }
 
-static void put_counts(struct otlp_decoder *decoder, struct arrow_builder *list,
-                       const struct buf *values)
+/* Appends fixed 64-bit values to the element of a list, and closes the slot. */
+static void put_fixed_list(struct arrow_builder *list, const struct buf *values)
 {
     struct arrow_builder *element = &list->children[0];
-    bool fits = true;
-    for (size_t i = 0; i < values->length; i += 8) {
-        uint64_t value = get_le64(values->data + i);
-        fits &= value <= INT64_MAX;
-        arrow_append_i64(element, value <= INT64_MAX ? (int64_t)value : INT64_MAX);
-    }
-    decoder->is_raw |= !fits;
+    buf_put(&element->values, values->data, values->length);
+    arrow_push_valids(element, (int64_t)(values->length / sizeof(uint64_t)));
     arrow_close_list(list);
 }
 
-static void put_bounds(struct arrow_builder *list, const struct buf *values)
+static void put_counts(struct otlp_decoder *decoder, struct arrow_builder *list, struct buf *values)
 {
-    for (size_t i = 0; i < values->length; i += 8)
-        arrow_append_double(&list->children[0], wire_double(get_le64(values->data + i)));
-    arrow_close_list(list);
+    uint64_t *counts = (uint64_t *)(void *)values->data, all = 0;
+    size_t count = values->length / sizeof *counts;
+    for (size_t i = 0; i < count; i++)
+        all |= counts[i];
+    if (all > INT64_MAX) {
+        decoder->is_raw = true;
+        for (size_t i = 0; i < count; i++)
+            counts[i] = counts[i] > INT64_MAX ? INT64_MAX : counts[i];
+    }
+    put_fixed_list(list, values);
 }
 
 static void put_buckets(struct otlp_decoder *decoder, struct arrow_builder *offset,
@@ -362,7 +373,7 @@ static void decode_histogram(struct otlp_decoder *decoder, const struct metric_c
     decoder->is_malformed |= wire.is_malformed;
     put_histogram_common(decoder, batch, metric, &point);
     put_counts(decoder, &batch->columns[HIST_BUCKET_COUNTS], &decoder->longs);
-    put_bounds(&batch->columns[HIST_EXPLICIT_BOUNDS], &decoder->longs2);
+    put_fixed_list(&batch->columns[HIST_EXPLICIT_BOUNDS], &decoder->longs2);
     otlp_row_end(decoder, batch, item, point.time_nano, point.start_nano);
 }
 
@@ -492,20 +503,37 @@ static void decode_summary(struct otlp_decoder *decoder, const struct metric_con
 
 /* ---- the metric ---- */
 
+/* Lays one more field of the header behind those that *header holds; without a copy where they lie
+ * end to end in the message. */
+static void join_header(struct buf *copy, struct span *header, struct span field)
+{
+    if (header->length == 0) {
+        *header = field;
+    } else if (header->data + header->length == field.data) {
+        header->length += field.length;
+    } else {
+        if (header->data != copy->data)
+            buf_put(copy, header->data, header->length);
+        buf_put(copy, field.data, field.length);
+        *header = span_of(copy->data, copy->length);
+    }
+}
+
 /* Reads a Metric's header into decoder->metric (its bytes but for the data), and finds its data. */
 static bool read_metric(struct otlp_decoder *decoder, struct span message,
                         struct metric_context *metric)
 {
     struct wire wire = wire_of(message);
     struct wire_field field;
-    struct buf *header = &decoder->merged[DOMAIN_METRIC];
+    struct buf *copy = &decoder->merged[DOMAIN_METRIC];
+    struct span header = {0};
     bool is_raw = false;
-    buf_clear(header);
+    buf_clear(copy);
     while (wire_next(&wire, &field)) {
         uint32_t number = field.key >> 3;
         bool is_length = (field.key & 7) == WIRE_LEN;
         if (is_length && (number <= 3 || number == 12)) {
-            buf_put(header, field.start, (size_t)(wire.at - field.start));
+            join_header(copy, &header, span_of(field.start, (size_t)(wire.at - field.start)));
         } else if (is_length &&
                    (number == DATA_GAUGE || number == DATA_SUM || number == DATA_HISTOGRAM ||
                     number == DATA_EXP_HISTOGRAM || number == DATA_SUMMARY)) {
@@ -516,8 +544,8 @@ static bool read_metric(struct otlp_decoder *decoder, struct span message,
             is_raw = true;
         }
     }
-    decoder->is_malformed |= wire.is_malformed | header->failed;
-    decoder->metric = span_of(header->data, header->length);
+    decoder->is_malformed |= wire.is_malformed | copy->failed;
+    decoder->metric = header;
     decoder->is_domain_raw[DOMAIN_METRIC] = is_raw;
     return !decoder->is_malformed;
 }

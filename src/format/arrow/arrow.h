@@ -114,6 +114,7 @@ struct arrow_builder {
     uint32_t child_count;
     struct arrow_builder *dictionary; /* is_dictionary: builds the values */
     struct arrow_memo *memo;          /* of arrow_append_memo */
+    int32_t null_bytes;               /* of a null in `values`; -1: something else has to be done */
 };
 
 enum status arrow_builder_init(struct arrow_builder *builder, const struct arrow_field *field,
@@ -133,7 +134,7 @@ void arrow_builder_truncate(struct arrow_builder *builder, int64_t length);
 enum status arrow_builder_view(const struct arrow_builder *builder, struct arena *arena,
                                struct arrow_array *out_array, struct error *err) MUST_CHECK;
 
-void arrow_append_null(struct arrow_builder *builder); /* any type; children get null or nothing */
+void arrow_append_unusual_null(struct arrow_builder *builder);
 
 static inline void arrow_push_bit(struct buf *bits, int64_t at, bool bit)
 {
@@ -145,12 +146,39 @@ static inline void arrow_push_bit(struct buf *bits, int64_t at, bool bit)
     }
 }
 
+/* Any type; children get null or nothing. */
+static inline void arrow_append_null(struct arrow_builder *builder)
+{
+    static const uint8_t zeros[8];
+    if (builder->null_bytes < 0 || builder->validity.length == 0) {
+        arrow_append_unusual_null(builder);
+        return;
+    }
+    if (builder->null_bytes == 0) {
+        int32_t end = (int32_t)builder->values.length;
+        buf_put(&builder->offsets, &end, sizeof end);
+    } else {
+        buf_put(&builder->values, zeros, (size_t)builder->null_bytes);
+    }
+    arrow_push_bit(&builder->validity, builder->length, false);
+    builder->length++;
+    builder->null_count++;
+}
+
 /* Counts a slot whose value was appended, or is about to be. */
 static inline void arrow_push_valid(struct arrow_builder *builder)
 {
     if (builder->validity.length)
         arrow_push_bit(&builder->validity, builder->length, true);
     builder->length++;
+}
+
+/* The same for `count` slots. */
+static inline void arrow_push_valids(struct arrow_builder *builder, int64_t count)
+{
+    for (int64_t i = 0; builder->validity.length && i < count; i++)
+        arrow_push_bit(&builder->validity, builder->length + i, true);
+    builder->length += count;
 }
 
 static inline void arrow_append_bool(struct arrow_builder *builder, bool value)

@@ -31,6 +31,15 @@ static void put_first_offset(struct arrow_builder *builder)
         buf_put_le32(&builder->offsets, 0);
 }
 
+/* 4 and 8 are the widths of nearly all; bytes and text have none in `values`. */
+static int32_t null_bytes(const struct arrow_field *field)
+{
+    int32_t width = field->is_dictionary ? (int32_t)sizeof(int32_t) : type_width(field);
+    if (width == 4 || width == 8)
+        return width;
+    return !field->is_dictionary && type_layout(field->type) == LAYOUT_BYTES ? 0 : -1;
+}
+
 static enum status init_dictionary(struct arrow_builder *builder, struct error *err)
 {
     /* The values' field differs from ours in two flags, and lives as long as the builder. */
@@ -49,7 +58,7 @@ enum status arrow_builder_init(struct arrow_builder *builder, const struct arrow
                                struct error *err)
 {
     enum status status = STATUS_OK;
-    *builder = (struct arrow_builder){.field = field};
+    *builder = (struct arrow_builder){.field = field, .null_bytes = null_bytes(field)};
     buf_init(&builder->validity, BUFFER_BYTES_MAX);
     buf_init(&builder->offsets, BUFFER_BYTES_MAX);
     buf_init(&builder->values, BUFFER_BYTES_MAX);
@@ -258,7 +267,7 @@ static void append_zero(struct arrow_builder *builder, bool is_null)
         arrow_push_valid(builder);
 }
 
-void arrow_append_null(struct arrow_builder *builder)
+void arrow_append_unusual_null(struct arrow_builder *builder)
 {
     append_zero(builder, true);
 }

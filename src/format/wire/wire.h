@@ -38,6 +38,14 @@ static inline bool wire_fail(struct wire *wire)
     return false;
 }
 
+/* The 7-bit groups of eight bytes, next to each other. */
+static inline uint64_t wire_join_groups(uint64_t x)
+{
+    x = (x & 0x7f007f007f007f00u) >> 1 | (x & 0x007f007f007f007fu);
+    x = (x & 0x3fff00003fff0000u) >> 2 | (x & 0x00003fff00003fffu);
+    return (x & 0x0fffffff00000000u) >> 4 | (x & 0x0fffffffu);
+}
+
 static inline bool wire_varint(struct wire *wire, uint64_t *out_value)
 {
     const uint8_t *at = wire->at, *end = wire->end;
@@ -45,6 +53,21 @@ static inline bool wire_varint(struct wire *wire, uint64_t *out_value)
     if (__builtin_expect(at < end && *at < 0x80, 1)) {
         *out_value = *at;
         wire->at = at + 1;
+        return true;
+    }
+    if (end - at >= 10) { /* all bytes of it can be looked at at once */
+        uint64_t bytes = get_le64(at), stops = ~bytes & 0x8080808080808080u;
+        if (stops) {
+            *out_value = wire_join_groups(bytes & (stops ^ (stops - 1)));
+            wire->at = at + ((unsigned)__builtin_ctzll(stops) + 1) / 8;
+            return true;
+        }
+        value = wire_join_groups(bytes) | (uint64_t)(at[8] & 0x7f) << 56;
+        bool is_long = at[8] & 0x80;
+        if (is_long && at[9] > 1)
+            return wire_fail(wire);
+        *out_value = is_long ? value | (uint64_t)at[9] << 63 : value;
+        wire->at = at + 9 + is_long;
         return true;
     }
     for (unsigned shift = 0; shift < 70 && at < end; shift += 7) {

@@ -140,13 +140,31 @@ static void test_hex_at_every_length(void **state)
     bytes[1] = 0xaf;
     hex_encode(text, bytes, 2);
     assert_memory_equal(text, "09af", 4);
-    static const int64_t numbers[] = {0, 9, 10, 99, 100, 101, 12345, -1, -10, INT64_MAX, INT64_MIN};
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        char digits[I64_TEXT_MAX + 1] = "", expected[24];
-        digits[i64_to_text(digits, numbers[i])] = '\0';
-        snprintf(expected, sizeof expected, "%lld", (long long)numbers[i]);
-        assert_string_equal(digits, expected);
+}
+
+static void check_integer(int64_t number)
+{
+    char digits[I64_TEXT_MAX + 1] = "", expected[24];
+    digits[i64_to_text(digits, number)] = '\0';
+    snprintf(expected, sizeof expected, "%lld", (long long)number);
+    assert_string_equal(digits, expected);
+}
+
+static void test_integers_as_text(void **state)
+{
+    (void)state;
+    for (int64_t i = 0; i < 10000; i++) { /* every four digits, in every place */
+        check_integer(i);
+        check_integer(i * 10000 + i);
+        check_integer(-(i * 1000000000000 + 9999 - i));
     }
+    for (int64_t power = 1; power <= INT64_MAX / 10; power *= 10) {
+        check_integer(power - 1);
+        check_integer(-power);
+        check_integer(power * 9 + 1);
+    }
+    check_integer(INT64_MAX);
+    check_integer(INT64_MIN);
 }
 
 static void test_base64_and_distance(void **state)
@@ -275,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_hex_at_every_length),
+        cmocka_unit_test(test_integers_as_text),
         cmocka_unit_test(test_base64_and_distance),
         cmocka_unit_test(test_cursor_never_reads_past_its_end),
         cmocka_unit_test(test_buf_reports_its_limit_once),
