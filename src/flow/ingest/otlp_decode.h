@@ -102,7 +102,6 @@ void otlp_put_text_or_null(struct otlp_decoder *decoder, struct arrow_builder *b
                            struct span text);
 void otlp_put_id(struct otlp_decoder *decoder, struct arrow_builder *builder, struct span id,
                  size_t width);
-void otlp_put_u64(struct otlp_decoder *decoder, struct arrow_builder *builder, uint64_t value);
 /* The text itself, or a repaired copy in decoder->text. */
 struct span otlp_clean_text(struct otlp_decoder *decoder, struct span text);
 
@@ -130,6 +129,17 @@ void otlp_put_attributes(struct otlp_decoder *decoder, struct arrow_builder *map
                          struct arrow_builder *types, const struct buf *pairs);
 /* The text of attribute `name` if it is there as a string; data NULL otherwise. */
 struct span otlp_find_text_attribute(const struct buf *pairs, const char *name);
+
+static inline void otlp_put_u64(struct otlp_decoder *decoder, struct arrow_builder *builder,
+                                uint64_t value)
+{
+    if (__builtin_expect(value <= INT64_MAX, 1)) {
+        arrow_append_i64(builder, (int64_t)value);
+        return;
+    }
+    decoder->is_raw = true;
+    arrow_append_null(builder);
+}
 
 static inline bool otlp_must_stop(const struct otlp_decoder *decoder)
 {

@@ -16,7 +16,8 @@ enum metric_data {
 /* What encloses the data points of one Metric. */
 struct metric_context {
     uint32_t data_field; /* metric_data */
-    struct span data;
+    struct span data, first_point;
+    size_t point_count;
     uint64_t temporality;
     bool is_monotonic;
 };
@@ -555,8 +556,11 @@ static bool read_data(struct otlp_decoder *decoder, struct metric_context *metri
     struct wire wire = wire_of(metric->data);
     struct wire_field field;
     while (wire_next(&wire, &field)) {
-        if (field.key == WIRE_KEY(1, WIRE_LEN))
+        if (field.key == WIRE_KEY(1, WIRE_LEN)) {
+            if (metric->point_count++ == 0)
+                metric->first_point = field.bytes;
             continue;
+        }
         if (field.key == WIRE_KEY(2, WIRE_VARINT) && metric->data_field != DATA_GAUGE &&
             metric->data_field != DATA_SUMMARY)
             metric->temporality = field.value;
@@ -599,6 +603,10 @@ void otlp_decode_metric(struct otlp_decoder *decoder, struct span message)
     decoder->level_count = 4;
     struct wire wire = wire_of(metric.data);
     struct wire_field field;
+    if (metric.point_count == 1) {
+        decode_point(decoder, &metric, metric.first_point);
+        return;
+    }
     while (wire_next(&wire, &field)) {
         if (field.key == WIRE_KEY(1, WIRE_LEN))
             decode_point(decoder, &metric, field.bytes);

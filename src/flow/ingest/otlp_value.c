@@ -60,16 +60,6 @@ void otlp_put_id(struct otlp_decoder *decoder, struct arrow_builder *builder, st
     arrow_append_null(builder);
 }
 
-void otlp_put_u64(struct otlp_decoder *decoder, struct arrow_builder *builder, uint64_t value)
-{
-    if (__builtin_expect(value <= INT64_MAX, 1)) {
-        arrow_append_i64(builder, (int64_t)value);
-        return;
-    }
-    decoder->is_raw = true;
-    arrow_append_null(builder);
-}
-
 /* ---- AnyValue ---- */
 
 /* The member of the oneof that counts: the last one. key 0: none is set. */
