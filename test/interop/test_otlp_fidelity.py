@@ -5,6 +5,7 @@ import datetime
 import gzip
 import json
 import math
+import random
 import struct
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from opentelemetry.proto.common.v1 import common_pb2
 
 sys.path.insert(0, str(__import__("pathlib").Path(__file__).resolve().parents[1] / "support"))
 import otlp_rows  # noqa: E402
@@ -226,6 +228,60 @@ def test_TA10_the_last_of_equal_keys_counts_and_raw_keeps_both(edge):
         assert row["attributes"] == [("other", "true"), ("k", "x")]
         assert row["attributes_types"] == "bs"
         assert otlp_rows.enclose("logs", row).scope_logs[0].log_records[0] == record
+
+
+def usual_and_unusual_values():
+    """Of every kind, at the lengths where their encoding or their copying changes."""
+    def value(**members):
+        return common_pb2.AnyValue(**members)
+    for length in (0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 95, 96, 97, 125, 126, 127, 128, 129, 300):
+        yield value(string_value="x" * length)
+        yield value(bytes_value=bytes(range(length % 256)))
+    for length in (1, 14, 30, 31, 32, 33, 62, 63, 64):
+        yield value(string_value="y" * length + "\u20ac" + "z" * (length % 3))
+        yield value(string_value="y" * length + "BAD")  # see below
+    for bits in range(64):
+        yield value(int_value=2**bits - 1)
+        yield value(int_value=-(2**bits))
+    for double in (0.0, -0.0, 1.5, 1e300, 5e-324, -123456.789, math.inf, -math.inf):
+        yield value(double_value=double)
+    yield from (value(bool_value=True), value(bool_value=False), value())
+    yield value(array_value=common_pb2.ArrayValue(values=[value(string_value="a"), value(int_value=1)]))
+    yield value(kvlist_value=common_pb2.KeyValueList(
+        values=[common_pb2.KeyValue(key="k", value=value(bool_value=True))]))
+
+
+def test_attributes_of_every_kind_beside_each_other(edge):
+    """The same keys again and again, and now and then others, fewer, or none: each way that an attribute
+    can take through the decoder is followed by each other one."""
+    chance, values = random.Random(11), list(usual_and_unusual_values())
+    keys = [f"key.{'n' * i}" for i in (0, 1, 5, 11, 12, 13, 27, 28, 29, 60, 121, 122, 123, 124, 200)]
+    request = logs_service_pb2.ExportLogsServiceRequest()
+    records = request.resource_logs.add().scope_logs.add().log_records
+    for number in range(3000):
+        record = records.add(time_unix_nano=time.time_ns(), observed_time_unix_nano=number)
+        here = keys if number % 7 else chance.sample(keys, chance.randrange(len(keys)))
+        for key in here:
+            attribute = record.attributes.add(key=key)
+            if chance.random() < 0.98:
+                attribute.value.CopyFrom(chance.choice(values))
+        if number % 50 == 0:
+            record.attributes.add(key=keys[3]).value.string_value = "again"
+    answer = edge.send("logs", request.SerializeToString().replace(b"BAD", b"\xe2\x82("))
+    assert answer.code == 200 and answer.body == b""
+    rows = edge.rows("logs", answer)
+    assert len(rows) == len(records)
+    kinds = set()
+    for row, record in zip(rows, records):
+        kinds |= set(row["attributes_types"])
+        raw = row["_sluice_raw"]
+        if raw is not None:  # the columns hold what they can
+            row = {**row, "_sluice_raw": raw.replace(b"\xe2\x82(", b"BAD")}
+        got = otlp_rows.enclose("logs", row).scope_logs[0].log_records[0]
+        for attribute in [*record.attributes, *got.attributes]:
+            attribute.value.SetInParent()  # no value, and one of no kind: OTLP makes no difference
+        assert canonical(got) == canonical(record), (row, record)
+    assert kinds == set("sidbyakn")
 
 
 def test_TA12_64_bit_integers_are_exact(edge):
