@@ -203,6 +203,23 @@ def test_slow_loris_is_cut_off(server):
         assert received.startswith(b"HTTP/1.1 408 ") and time.monotonic() - began < 15
 
 
+@pytest.mark.parametrize("sent", [b"POST /v1/logs HTTP/1.1\r\nX: ", b""], ids=["half a head", "nothing"])
+def test_whoever_only_stands_there_makes_room(tmp_path, sent):
+    """Four times as many as there are places: a request behind them does not wait for their time-outs."""
+    server = sluice.Server(tmp_path / "data", "--otlp-workers", "1",
+                           wrapper=("/bin/sh", "-c", 'ulimit -n 200; exec "$0" "$@"')).start()
+    held = []
+    for _ in range(400):
+        held.append(socket.create_connection(("127.0.0.1", server.otlp), timeout=10))
+        held[-1].sendall(sent)
+    began = time.monotonic()
+    assert server.post("logs", b"", timeout=30).code == 200
+    assert time.monotonic() - began < 8
+    for s in held:
+        s.close()
+    server.stop()
+
+
 def test_memory_of_bodies_is_bounded(tmp_path):
     server = sluice.Server(tmp_path / "data", "--otlp-memory-bytes", "4MiB", "--otlp-workers",
                            "1").start()

@@ -11,7 +11,15 @@
 
 #include "net/http/http_internal.h"
 
-enum { RECEIVE_BYTES = 256 * 1024, LINGER_BYTES_MAX = 64 << 20, LINGER_MS = 3000 };
+enum {
+    RECEIVE_BYTES = 256 * 1024,
+    LINGER_BYTES_MAX = 64 << 20,
+    LINGER_MS = 3000,
+    /* while others wait for a connection to end */
+    HEAD_PRESSED_MS = 500,
+    IDLE_PRESSED_MS = 1000,
+    LINGER_PRESSED_MS = 100,
+};
 
 static void conn_advance(struct http_conn *conn);
 
@@ -530,7 +538,11 @@ void http_conn_tick(struct http_conn *conn)
         return;
     switch (conn->state) {
     case HTTP_CONN_HEAD:
-        if (conn->in.length > 0 && is_expired(conn, options->head_timeout_ms)) {
+        if (conn->worker->is_listener_paused &&
+            is_expired(conn, conn->in.length > 0 ? HEAD_PRESSED_MS : IDLE_PRESSED_MS)) {
+            http_count(&conn->worker->timeouts_total, 1);
+            http_conn_close(conn);
+        } else if (conn->in.length > 0 && is_expired(conn, options->head_timeout_ms)) {
             http_count(&conn->worker->timeouts_total, 1);
             conn->exchange.head = (struct http_head){.method = HTTP_OTHER};
             refuse(conn, 408, "the request head took too long");
@@ -557,7 +569,7 @@ void http_conn_tick(struct http_conn *conn)
         }
         break;
     case HTTP_CONN_LINGER:
-        if (is_expired(conn, LINGER_MS))
+        if (is_expired(conn, conn->worker->is_listener_paused ? LINGER_PRESSED_MS : LINGER_MS))
             http_conn_close(conn);
         break;
     }

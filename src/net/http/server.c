@@ -12,6 +12,7 @@ enum {
     RECEIVE_BYTES = 256 * 1024,
     ACCEPTS_A_ROUND = 64,
     TICK_MS = 500,
+    TICK_PRESSED_MS = 100,
     CUT_OFF_MS = 1000
 };
 
@@ -91,12 +92,19 @@ static void run_tasks(struct http_worker *worker)
     }
 }
 
+/* While others wait for a connection to end, those that keep one for nothing are looked at often.
+ */
+static int tick_ms(const struct http_worker *worker)
+{
+    return worker->is_listener_paused ? TICK_PRESSED_MS : TICK_MS;
+}
+
 /* Once a tick: time-outs, and in a drain the idle ones. */
 static void tick(struct http_worker *worker)
 {
     bool is_cutting_off = atomic_load(&worker->server->is_cutting_off);
     bool is_draining = atomic_load(&worker->server->is_draining);
-    if (worker->now_ns - worker->last_tick_ns < (int64_t)TICK_MS * 1000000 && !is_draining)
+    if (worker->now_ns - worker->last_tick_ns < (int64_t)tick_ms(worker) * 1000000 && !is_draining)
         return;
     worker->last_tick_ns = worker->now_ns;
     for (struct http_conn *conn = worker->conns; conn; conn = conn->next) {
@@ -106,6 +114,10 @@ static void tick(struct http_worker *worker)
         if (is_cutting_off && conn->state != HTTP_CONN_HANDLER)
             http_conn_close(conn);
     }
+}
+
+static void resume_listening(struct http_worker *worker)
+{
     if (worker->is_listener_paused && worker->is_listening &&
         worker->conn_count < worker->server->options.connections_max) {
         worker->is_listener_paused = false;
@@ -136,7 +148,7 @@ static void worker_main(void *context)
     const struct http_options *options = &server->options;
     struct os_event events[EVENTS];
     for (;;) {
-        size_t count = os_poller_wait(worker->poller, TICK_MS, events, EVENTS);
+        size_t count = os_poller_wait(worker->poller, tick_ms(worker), events, EVENTS);
         worker->now_ns = env_mono_ns(server->env);
         run_tasks(worker);
         for (size_t i = 0; i < count; i++) {
@@ -151,6 +163,7 @@ static void worker_main(void *context)
             options->worker_round(options->context, worker);
         tick(worker);
         sweep(worker);
+        resume_listening(worker);
         if (atomic_load(&server->is_draining) && worker->conn_count == 0)
             break;
         if (atomic_load(&server->is_cutting_off)) { /* handlers that do not answer get a moment */
