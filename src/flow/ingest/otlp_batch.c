@@ -59,13 +59,35 @@ void otlp_batch_clear(struct otlp_batch *batch)
     batch->is_failed = false;
 }
 
+/* What a row that says nothing has there. */
+static bool is_null_when_absent(enum otlp_kind kind)
+{
+    return kind != KIND_COUNT && kind != KIND_EVENTS && kind != KIND_LINKS &&
+           kind != KIND_EXEMPLARS;
+}
+
+void otlp_batch_catch_up(struct otlp_batch *batch, uint32_t column)
+{
+    struct arrow_builder *builder = &batch->columns[column];
+    arrow_append_many_zeros(builder, batch->rows - builder->length,
+                            is_null_when_absent(batch->table->columns[column].kind));
+}
+
+void otlp_batch_complete(struct otlp_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->table->column_count; i++)
+        if (batch->table->columns[i].domain == DOMAIN_ROW)
+            otlp_reach(batch, i);
+}
+
 void otlp_batch_truncate(struct otlp_batch *batch, int64_t rows)
 {
     for (uint32_t i = 0; i < batch->table->column_count; i++) {
         enum otlp_domain domain = batch->table->columns[i].domain;
         /* A domain's slots without an ordinal are those of a message that failed half-way. */
-        arrow_builder_truncate(&batch->columns[i],
-                               domain == DOMAIN_ROW ? rows : batch->memos[domain].count);
+        int64_t length = domain == DOMAIN_ROW ? rows : batch->memos[domain].count;
+        if (length <= batch->columns[i].length) /* else it lags */
+            arrow_builder_truncate(&batch->columns[i], length);
     }
     for (int d = DOMAIN_RESOURCE; d < DOMAIN_COUNT; d++) {
         struct buf *indices = &batch->indices[d];

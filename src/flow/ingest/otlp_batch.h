@@ -9,6 +9,9 @@
 
 #include "flow/ingest/otlp_tables.h"
 
+/* Columns that most rows leave null, zero or empty are appended to only where a row says something:
+ * they lag behind until otlp_reach or otlp_batch_complete. */
+
 /* What a domain has seen: identity -> ordinal. */
 struct otlp_memo {
     struct hash128 *keys; /* by ordinal */
@@ -35,8 +38,19 @@ enum status otlp_batch_create(enum otlp_table_id id, struct otlp_batch **out_bat
 void otlp_batch_destroy(struct otlp_batch *batch); /* accepts NULL */
 void otlp_batch_clear(struct otlp_batch *batch);   /* keeps memory */
 void otlp_batch_truncate(struct otlp_batch *batch, int64_t rows);
+void otlp_batch_complete(struct otlp_batch *batch); /* at the end of a request: nothing lags */
+/* Brings a column of the row domain up to the row at hand. */
+void otlp_batch_catch_up(struct otlp_batch *batch, uint32_t column);
 bool otlp_batch_failed(const struct otlp_batch *batch);
 size_t otlp_batch_bytes(const struct otlp_batch *batch);
+
+/* The builder of a column that may lag, ready for the row at hand. */
+static inline struct arrow_builder *otlp_reach(struct otlp_batch *batch, uint32_t column)
+{
+    if (batch->columns[column].length < batch->rows)
+        otlp_batch_catch_up(batch, column);
+    return &batch->columns[column];
+}
 
 /* The ordinal of `key`, or -1 with *out_is_new: append one slot to each column of the domain, then
  * call otlp_memo_add. */

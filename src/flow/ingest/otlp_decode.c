@@ -476,9 +476,7 @@ void otlp_row_end(struct otlp_decoder *decoder, struct otlp_batch *batch, struct
     if (decoder->is_raw) {
         decoder->repaired++;
         decoder->is_too_large |=
-            !put_raw(decoder, &batch->columns[COL_RAW], item, decoder->bytes_max);
-    } else {
-        arrow_append_null(&batch->columns[COL_RAW]);
+            !put_raw(decoder, otlp_reach(batch, COL_RAW), item, decoder->bytes_max);
     }
     batch->rows++;
 }
@@ -592,6 +590,7 @@ static enum status check_batches(struct otlp_decoder *decoder, struct error *err
         struct otlp_batch *batch = decoder->batches[i];
         if (!batch)
             continue;
+        otlp_batch_complete(batch);
         if (otlp_batch_failed(batch)) /* though no row may have come through */
             return error_set(err, STATUS_NO_MEMORY, "out of memory for %lld rows",
                              (long long)batch->rows);

@@ -141,6 +141,20 @@ static inline void otlp_put_u64(struct otlp_decoder *decoder, struct arrow_build
     arrow_append_null(builder);
 }
 
+/* Into columns that may lag. */
+static inline void otlp_put_rare_text(struct otlp_decoder *decoder, struct otlp_batch *batch,
+                                      uint32_t column, struct span text)
+{
+    if (text.length)
+        otlp_put_text(decoder, otlp_reach(batch, column), text);
+}
+
+static inline void otlp_put_rare_count(struct otlp_batch *batch, uint32_t column, uint64_t value)
+{
+    if (value & UINT32_MAX)
+        arrow_append_i64(otlp_reach(batch, column), (int64_t)(value & UINT32_MAX));
+}
+
 static inline bool otlp_must_stop(const struct otlp_decoder *decoder)
 {
     return decoder->is_malformed || decoder->is_too_many || decoder->is_too_large ||

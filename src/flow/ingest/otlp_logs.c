@@ -85,10 +85,10 @@ void otlp_decode_log_record(struct otlp_decoder *decoder, struct span item)
     }
     otlp_put_attributes(decoder, &columns[LOG_ATTRIBUTES], &columns[LOG_ATTRIBUTES_TYPES],
                         &decoder->pairs);
-    arrow_append_i64(&columns[LOG_DROPPED], (int64_t)(record.dropped & UINT32_MAX));
+    otlp_put_rare_count(batch, LOG_DROPPED, record.dropped);
     arrow_append_i64(&columns[LOG_FLAGS], (int64_t)record.flags);
     otlp_put_id(decoder, &columns[LOG_TRACE_ID], record.trace_id, 16);
     otlp_put_id(decoder, &columns[LOG_SPAN_ID], record.span_id, 8);
-    otlp_put_text_or_null(decoder, &columns[LOG_EVENT_NAME], record.event_name);
+    otlp_put_rare_text(decoder, batch, LOG_EVENT_NAME, record.event_name);
     otlp_row_end(decoder, batch, item, record.time_nano, record.observed_nano);
 }

@@ -41,6 +41,12 @@ static void put_double_or_null(struct arrow_builder *builder, bool is_there, uin
         arrow_append_null(builder);
 }
 
+static void put_rare_double(struct otlp_batch *batch, uint32_t column, bool is_there, uint64_t bits)
+{
+    if (is_there)
+        arrow_append_double(otlp_reach(batch, column), wire_double(bits));
+}
+
 /* ---- repeated numbers ---- */
 
 static void push_fixed(struct otlp_decoder *decoder, struct buf *list,
@@ -106,16 +112,11 @@ static void put_counts(struct otlp_decoder *decoder, struct arrow_builder *list,
 }
 
 static void put_buckets(struct otlp_decoder *decoder, struct arrow_builder *offset,
-                        struct arrow_builder *counts, bool is_there, struct span message)
+                        struct arrow_builder *counts, struct span message)
 {
     struct wire wire = wire_of(message);
     struct wire_field field;
     int64_t start = 0;
-    if (!is_there) {
-        arrow_append_null(offset);
-        arrow_append_null(counts);
-        return;
-    }
     buf_clear(&decoder->longs);
     while (wire_next(&wire, &field)) {
         if (field.key == WIRE_KEY(1, WIRE_VARINT))
@@ -184,9 +185,13 @@ static void put_exemplar(struct otlp_decoder *decoder, struct arrow_builder *ele
     arrow_close_struct(element);
 }
 
-static void put_exemplars(struct otlp_decoder *decoder, struct arrow_builder *list)
+static void put_exemplars(struct otlp_decoder *decoder, struct otlp_batch *batch, uint32_t column)
 {
-    for (size_t i = 0; i < otlp_span_count(&decoder->children); i++)
+    size_t count = otlp_span_count(&decoder->children);
+    if (count == 0)
+        return;
+    struct arrow_builder *list = otlp_reach(batch, column);
+    for (size_t i = 0; i < count; i++)
         put_exemplar(decoder, &list->children[0], otlp_spans(&decoder->children)[i]);
     arrow_close_list(list);
 }
@@ -235,7 +240,7 @@ static void put_point_common(struct otlp_decoder *decoder, struct otlp_batch *ba
     otlp_put_u64(decoder, &columns[MET_TIME_NANO], point->time_nano);
     otlp_put_attributes(decoder, &columns[MET_ATTRIBUTES], &columns[MET_ATTRIBUTES_TYPES],
                         &decoder->pairs);
-    arrow_append_i64(&columns[MET_FLAGS], (int64_t)(point->flags & UINT32_MAX));
+    otlp_put_rare_count(batch, MET_FLAGS, point->flags);
 }
 
 static void set_number(struct otlp_decoder *decoder, struct point *point, bool is_double,
@@ -287,12 +292,10 @@ static void decode_number(struct otlp_decoder *decoder, const struct metric_cont
     decoder->is_malformed |= wire.is_malformed;
     struct arrow_builder *columns = batch->columns;
     put_point_common(decoder, batch, &point);
-    put_double_or_null(&columns[NUM_AS_DOUBLE], point.has_double, point.value_bits);
+    put_rare_double(batch, NUM_AS_DOUBLE, point.has_double, point.value_bits);
     if (point.has_int)
-        arrow_append_i64(&columns[NUM_AS_INT], (int64_t)point.value_bits);
-    else
-        arrow_append_null(&columns[NUM_AS_INT]);
-    put_exemplars(decoder, &columns[NUM_EXEMPLARS]);
+        arrow_append_i64(otlp_reach(batch, NUM_AS_INT), (int64_t)point.value_bits);
+    put_exemplars(decoder, batch, NUM_EXEMPLARS);
     if (is_sum) {
         arrow_append_i32(&columns[SUM_TEMPORALITY], (int32_t)metric->temporality);
         arrow_append_bool(&columns[SUM_IS_MONOTONIC], metric->is_monotonic);
@@ -306,11 +309,11 @@ static void put_histogram_common(struct otlp_decoder *decoder, struct otlp_batch
     struct arrow_builder *columns = batch->columns;
     put_point_common(decoder, batch, point);
     otlp_put_u64(decoder, &columns[HIST_COUNT], point->count);
-    put_double_or_null(&columns[HIST_SUM], point->has_sum, point->sum_bits);
-    put_double_or_null(&columns[HIST_MIN], point->has_min, point->min_bits);
-    put_double_or_null(&columns[HIST_MAX], point->has_max, point->max_bits);
+    put_rare_double(batch, HIST_SUM, point->has_sum, point->sum_bits);
+    put_rare_double(batch, HIST_MIN, point->has_min, point->min_bits);
+    put_rare_double(batch, HIST_MAX, point->has_max, point->max_bits);
     arrow_append_i32(&columns[HIST_TEMPORALITY], (int32_t)metric->temporality);
-    put_exemplars(decoder, &columns[HIST_EXEMPLARS]);
+    put_exemplars(decoder, batch, HIST_EXEMPLARS);
 }
 
 static void set_optional(bool *out_has, uint64_t *out_bits, uint64_t bits)
@@ -447,10 +450,12 @@ static void decode_exp_histogram(struct otlp_decoder *decoder, const struct metr
     arrow_append_i32(&columns[EXP_SCALE], (int32_t)point.scale);
     otlp_put_u64(decoder, &columns[EXP_ZERO_COUNT], point.zero_count);
     arrow_append_double(&columns[EXP_ZERO_THRESHOLD], wire_double(point.zero_threshold_bits));
-    put_buckets(decoder, &columns[EXP_POSITIVE_OFFSET], &columns[EXP_POSITIVE_COUNTS],
-                point.has_positive, point.positive);
-    put_buckets(decoder, &columns[EXP_NEGATIVE_OFFSET], &columns[EXP_NEGATIVE_COUNTS],
-                point.has_negative, point.negative);
+    if (point.has_positive)
+        put_buckets(decoder, otlp_reach(batch, EXP_POSITIVE_OFFSET),
+                    otlp_reach(batch, EXP_POSITIVE_COUNTS), point.positive);
+    if (point.has_negative)
+        put_buckets(decoder, otlp_reach(batch, EXP_NEGATIVE_OFFSET),
+                    otlp_reach(batch, EXP_NEGATIVE_COUNTS), point.negative);
     otlp_row_end(decoder, batch, item, point.time_nano, point.start_nano);
 }
 

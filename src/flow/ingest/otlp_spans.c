@@ -179,6 +179,28 @@ static void put_link(struct otlp_decoder *decoder, struct arrow_builder *element
     arrow_close_struct(element);
 }
 
+static void put_events(struct otlp_decoder *decoder, struct otlp_batch *batch)
+{
+    size_t count = otlp_span_count(&decoder->children);
+    if (count == 0)
+        return;
+    struct arrow_builder *list = otlp_reach(batch, SPAN_EVENTS);
+    for (size_t i = 0; i < count; i++)
+        put_event(decoder, &list->children[0], otlp_spans(&decoder->children)[i]);
+    arrow_close_list(list);
+}
+
+static void put_links(struct otlp_decoder *decoder, struct otlp_batch *batch)
+{
+    size_t count = otlp_span_count(&decoder->children2);
+    if (count == 0)
+        return;
+    struct arrow_builder *list = otlp_reach(batch, SPAN_LINKS);
+    for (size_t i = 0; i < count; i++)
+        put_link(decoder, &list->children[0], otlp_spans(&decoder->children2)[i]);
+    arrow_close_list(list);
+}
+
 void otlp_decode_span(struct otlp_decoder *decoder, struct span item)
 {
     struct span_record record = {0};
@@ -191,7 +213,7 @@ void otlp_decode_span(struct otlp_decoder *decoder, struct span item)
     otlp_put_id(decoder, &columns[SPAN_TRACE_ID], record.trace_id, 16);
     otlp_put_id(decoder, &columns[SPAN_SPAN_ID], record.span_id, 8);
     otlp_put_id(decoder, &columns[SPAN_PARENT_SPAN_ID], record.parent_id, 8);
-    otlp_put_text_or_null(decoder, &columns[SPAN_TRACE_STATE], record.trace_state);
+    otlp_put_rare_text(decoder, batch, SPAN_TRACE_STATE, record.trace_state);
     arrow_append_i64(&columns[SPAN_FLAGS], (int64_t)record.flags);
     otlp_put_text_or_null(decoder, &columns[SPAN_NAME], record.name);
     arrow_append_i32(&columns[SPAN_KIND], (int32_t)record.kind);
@@ -199,19 +221,13 @@ void otlp_decode_span(struct otlp_decoder *decoder, struct span item)
     otlp_put_u64(decoder, &columns[SPAN_END_NANO], record.end_nano);
     otlp_put_attributes(decoder, &columns[SPAN_ATTRIBUTES], &columns[SPAN_ATTRIBUTES_TYPES],
                         &decoder->pairs);
-    arrow_append_i64(&columns[SPAN_DROPPED], (int64_t)(record.dropped & UINT32_MAX));
-    for (size_t i = 0; i < otlp_span_count(&decoder->children); i++)
-        put_event(decoder, &columns[SPAN_EVENTS].children[0], otlp_spans(&decoder->children)[i]);
-    arrow_close_list(&columns[SPAN_EVENTS]);
-    arrow_append_i64(&columns[SPAN_DROPPED_EVENTS], (int64_t)(record.dropped_events & UINT32_MAX));
-    for (size_t i = 0; i < otlp_span_count(&decoder->children2); i++)
-        put_link(decoder, &columns[SPAN_LINKS].children[0], otlp_spans(&decoder->children2)[i]);
-    arrow_close_list(&columns[SPAN_LINKS]);
-    arrow_append_i64(&columns[SPAN_DROPPED_LINKS], (int64_t)(record.dropped_links & UINT32_MAX));
+    otlp_put_rare_count(batch, SPAN_DROPPED, record.dropped);
+    put_events(decoder, batch);
+    otlp_put_rare_count(batch, SPAN_DROPPED_EVENTS, record.dropped_events);
+    put_links(decoder, batch);
+    otlp_put_rare_count(batch, SPAN_DROPPED_LINKS, record.dropped_links);
     if (record.has_status)
-        arrow_append_i32(&columns[SPAN_STATUS_CODE], (int32_t)record.status_code);
-    else
-        arrow_append_null(&columns[SPAN_STATUS_CODE]);
-    otlp_put_text_or_null(decoder, &columns[SPAN_STATUS_MESSAGE], record.status_message);
+        arrow_append_i32(otlp_reach(batch, SPAN_STATUS_CODE), (int32_t)record.status_code);
+    otlp_put_rare_text(decoder, batch, SPAN_STATUS_MESSAGE, record.status_message);
     otlp_row_end(decoder, batch, item, record.start_nano, record.end_nano);
 }

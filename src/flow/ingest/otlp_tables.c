@@ -44,7 +44,7 @@ static const struct otlp_column logs_columns[] = {
     {"body_type", KIND_TEXT, DOMAIN_ROW, "type of item.body"},
     {"attributes", KIND_MAP, DOMAIN_ROW, "item.attributes"},
     {"attributes_types", KIND_TEXT, DOMAIN_ROW, "types of item.attributes"},
-    {"dropped_attributes_count", KIND_LONG, DOMAIN_ROW, "item.dropped_attributes_count"},
+    {"dropped_attributes_count", KIND_COUNT, DOMAIN_ROW, "item.dropped_attributes_count"},
     {"flags", KIND_LONG, DOMAIN_ROW, "item.flags"},
     {"trace_id", KIND_TEXT, DOMAIN_ROW, "item.trace_id, hex"},
     {"span_id", KIND_TEXT, DOMAIN_ROW, "item.span_id, hex"},
@@ -65,11 +65,11 @@ static const struct otlp_column spans_columns[] = {
     {"end_time_unix_nano", KIND_LONG, DOMAIN_ROW, "item.end_time_unix_nano"},
     {"attributes", KIND_MAP, DOMAIN_ROW, "item.attributes"},
     {"attributes_types", KIND_TEXT, DOMAIN_ROW, "types of item.attributes"},
-    {"dropped_attributes_count", KIND_LONG, DOMAIN_ROW, "item.dropped_attributes_count"},
+    {"dropped_attributes_count", KIND_COUNT, DOMAIN_ROW, "item.dropped_attributes_count"},
     {"events", KIND_EVENTS, DOMAIN_ROW, "item.events"},
-    {"dropped_events_count", KIND_LONG, DOMAIN_ROW, "item.dropped_events_count"},
+    {"dropped_events_count", KIND_COUNT, DOMAIN_ROW, "item.dropped_events_count"},
     {"links", KIND_LINKS, DOMAIN_ROW, "item.links"},
-    {"dropped_links_count", KIND_LONG, DOMAIN_ROW, "item.dropped_links_count"},
+    {"dropped_links_count", KIND_COUNT, DOMAIN_ROW, "item.dropped_links_count"},
     {"status_code", KIND_INT, DOMAIN_ROW, "item.status.code"},
     {"status_message", KIND_TEXT, DOMAIN_ROW, "item.status.message"},
 };
@@ -86,7 +86,7 @@ _Static_assert(COUNT_OF(spans_columns) == SPAN_COLUMN_COUNT, "spans columns");
         {"attributes", KIND_MAP, DOMAIN_ROW, "item.attributes"},                                   \
         {"attributes_types", KIND_TEXT, DOMAIN_ROW, "types of item.attributes"},                   \
     {                                                                                              \
-        "flags", KIND_LONG, DOMAIN_ROW, "item.flags"                                               \
+        "flags", KIND_COUNT, DOMAIN_ROW, "item.flags"                                              \
     }
 
 #define NUMBER_COLUMNS                                                                             \
@@ -257,6 +257,7 @@ static void make_field(struct arrow_field *field, const char *name, enum otlp_ki
         field->is_nullable = false;
         break;
     case KIND_LONG:
+    case KIND_COUNT:
         field->type = ARROW_INT64;
         break;
     case KIND_INT:

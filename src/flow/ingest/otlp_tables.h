@@ -15,6 +15,7 @@ enum otlp_domain { DOMAIN_ROW, DOMAIN_RESOURCE, DOMAIN_SCOPE, DOMAIN_METRIC, DOM
 enum otlp_kind {
     KIND_TIME, /* timestamptz, required */
     KIND_LONG,
+    KIND_COUNT, /* the same; 0 where nothing is said */
     KIND_INT,
     KIND_DOUBLE,
     KIND_BOOL,

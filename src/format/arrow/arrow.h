@@ -165,6 +165,9 @@ static inline void arrow_append_null(struct arrow_builder *builder)
     builder->null_count++;
 }
 
+/* `count` slots at once: null, or zero, empty text and empty lists. Not for dictionaries. */
+void arrow_append_many_zeros(struct arrow_builder *builder, int64_t count, bool is_null);
+
 /* Counts a slot whose value was appended, or is about to be. */
 static inline void arrow_push_valid(struct arrow_builder *builder)
 {

@@ -272,6 +272,49 @@ void arrow_append_unusual_null(struct arrow_builder *builder)
     append_zero(builder, true);
 }
 
+static void push_nulls(struct arrow_builder *builder, int64_t count)
+{
+    if (!builder->validity.length && !builder->validity.failed)
+        start_validity(builder);
+    size_t bytes = (size_t)bits_bytes(builder->length + count);
+    if (bytes > builder->validity.length) {
+        bytes -= builder->validity.length;
+        uint8_t *place = buf_extend(&builder->validity, bytes);
+        if (place)
+            memset(place, 0, bytes);
+    }
+    builder->length += count;
+    builder->null_count += count;
+}
+
+void arrow_append_many_zeros(struct arrow_builder *builder, int64_t count, bool is_null)
+{
+    const struct arrow_field *field = builder->field;
+    enum arrow_layout layout = type_layout(field->type);
+    CHECK(!field->is_dictionary);
+    if (layout == LAYOUT_FIXED) {
+        size_t bytes = (size_t)count * (size_t)type_width(field);
+        uint8_t *place = buf_extend(&builder->values, bytes);
+        if (place)
+            memset(place, 0, bytes);
+    } else if (layout == LAYOUT_BYTES || layout == LAYOUT_LIST) {
+        int32_t end = layout == LAYOUT_BYTES ? (int32_t)builder->values.length
+                                             : (int32_t)builder->children[0].length;
+        int32_t *place =
+            (int32_t *)(void *)buf_extend(&builder->offsets, (size_t)count * sizeof end);
+        for (int64_t i = 0; place && i < count; i++)
+            place[i] = end;
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            append_zero(builder, is_null);
+        return;
+    }
+    if (is_null)
+        push_nulls(builder, count);
+    else
+        arrow_push_valids(builder, count);
+}
+
 /* ---- memo ---- */
 
 static bool memo_grow(struct arrow_memo *memo)
