@@ -176,8 +176,13 @@ static enum status sim_write(struct env_file *base, uint64_t offset, const struc
     free(all);
     node->sim->counts.no_space += is_failed;
     node->sim->counts.volume_full += !has_room;
-    if (is_failed || !has_room)
-        return no_space(err, "write", file->name);
+    if (is_failed || !has_room) { /* not at once: others go on meanwhile */
+        enum status status = no_space(err, "write", file->name);
+        if (node->running)
+            sim_block(node, FIBER_SLEEPING, NULL,
+                      node->sim->now_ns + (int64_t)random_below(&node->sim->schedule, 300000));
+        return status;
+    }
     if (!file->is_dsync)
         return STATUS_OK;
     struct inode *inode = file->inode;
