@@ -102,6 +102,35 @@ def test_rolled_back(server, book, choice):
     finish(server, book)
 
 
+@faults.needs_strace
+def test_rolled_back_while_the_record_of_it_is_still_there(server, book, tmp_path):
+    """The process dies between steps 7 and 8 of E8; main goes back behind that commit, and our properties are
+    removed: the record is no reason to commit the range again (it was tried for ever)."""
+    trace = faults.Trace(server, tmp_path / "trace")
+    book.must_send(server, book.new())
+    server.wait_published()
+    time.sleep(0.1)
+    trace.end()
+    call, n, _ = next(point for point in faults.points_of(trace.calls())
+                      if point[0] == "unlink" and "/publish/" in point[2])
+    trace = faults.Trace(server, tmp_path / "trace", call, f"signal=KILL:when={n}")
+    book.must_send(server, book.new())
+    server.process.wait(timeout=20)
+    trace.end()
+    server.kill()
+    assert (server.directory / "publish/otel.logs.journal").exists()
+    table = load(server)
+    table.manage_snapshots().rollback_to_snapshot(table.current_snapshot().parent_snapshot_id).commit()
+    with load(server).transaction() as transaction:
+        transaction.remove_properties(*(k for k in table.properties if k.startswith("sluice.")))
+    server.start()
+    gone(book, 1)
+    lane = wait_halted(server, book)
+    assert "committed" in lane["reason"]
+    obey(server, lane)
+    finish(server, book)
+
+
 def test_replaced_under_its_uuid(server, book):
     from pyiceberg.table.update import RemoveSnapshotRefUpdate
     table = load(server)

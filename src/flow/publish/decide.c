@@ -114,18 +114,26 @@ static bool is_other_history(const struct facts *facts, const struct positions *
     return false;
 }
 
+/* What a checkpoint says was in the table, for good: also where the record of it is still there. */
+static bool is_below_committed(const struct facts *facts, const struct positions *position,
+                               char out_reason[400])
+{
+    for (uint32_t g = 0; facts->checkpoint->exists && g < position->count; g++) {
+        uint64_t at = position->at[g].seq, committed = facts->checkpoint->committed.at[g].seq;
+        if (at >= committed)
+            continue;
+        snprintf(out_reason, 400,
+                 "group %u: the table stands at %llu, below the %llu that was committed", g,
+                 (unsigned long long)at, (unsigned long long)committed);
+        return true;
+    }
+    return false;
+}
+
 /* No record: E7. */
 static enum decision decide_go_on(const struct facts *facts, const struct positions *position,
                                   char out_reason[400])
 {
-    for (uint32_t g = 0; g < position->count; g++) {
-        struct wal_position at = position->at[g];
-        if (facts->checkpoint->exists && at.seq < facts->checkpoint->committed.at[g].seq)
-            return because(out_reason, DECIDE_HALT,
-                           "group %u: the table stands at %llu, below the %llu that was committed",
-                           g, (unsigned long long)at.seq,
-                           (unsigned long long)facts->checkpoint->committed.at[g].seq);
-    }
     return is_other_history(facts, position, out_reason) ? DECIDE_HALT : DECIDE_GO_ON;
 }
 
@@ -171,13 +179,6 @@ static enum decision decide_record(const struct facts *facts, const struct posit
     if (lie.is_below_a)
         return because(out_reason, DECIDE_HALT,
                        "the table stands below the range that was being published");
-    if (facts->checkpoint->exists) {
-        for (uint32_t g = 0; g < position->count; g++) {
-            if (position->at[g].seq < facts->checkpoint->committed.at[g].seq)
-                return because(out_reason, DECIDE_HALT,
-                               "group %u: the table stands below what was committed", g);
-        }
-    }
     if (lie.is_inside && !lie.is_at_b && epoch_compare(record->epoch, facts->own->epoch) < 0)
         return DECIDE_DISCARD;
     if (is_other_history(facts, position, out_reason))
@@ -208,6 +209,8 @@ enum decision publish_decide(const struct facts *facts, struct positions *out_fr
                        (unsigned long long)facts->epoch.counter);
     if (!settle_history(facts, out_from, &decision, out_reason))
         return decision;
+    if (is_below_committed(facts, out_from, out_reason))
+        return DECIDE_HALT;
     if (!facts->record->exists || !facts->record->is_descriptor)
         return decide_go_on(facts, out_from, out_reason);
     return decide_record(facts, out_from, out_reason);

@@ -11,6 +11,22 @@ enum { CLAIM_MS = 10000 };
 
 /* ---- takeover ---- */
 
+/* Above what the table says, and above what the directory that we are a copy of may hold: before
+ * its first commit the table says nothing of it. */
+static struct epoch next_epoch(const struct lane *lane, const struct own_state *own)
+{
+    const struct epoch known[] = {own->epoch, lane->checkpoint.epoch, lane->record.epoch};
+    struct epoch epoch = {.incarnation = wal_incarnation(lane->publisher->wal)};
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        if (known[i].incarnation > epoch.incarnation)
+            epoch.incarnation = known[i].incarnation;
+        if (known[i].counter > epoch.counter)
+            epoch.counter = known[i].counter;
+    }
+    epoch.counter++;
+    return epoch;
+}
+
 enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table,
                            struct own_state *inout_own, struct error *err)
 {
@@ -18,12 +34,7 @@ enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table
     struct iceberg_table *after = NULL;
     struct positions positions;
     char reason[400];
-    uint64_t incarnation = wal_incarnation(publisher->wal);
-    struct epoch epoch = {
-        .incarnation =
-            incarnation > inout_own->epoch.incarnation ? incarnation : inout_own->epoch.incarnation,
-        .counter = inout_own->epoch.counter + 1,
-    };
+    struct epoch epoch = next_epoch(lane, inout_own);
     enum decision decision = lane_decide(lane, *inout_table, inout_own, &positions, reason);
     UNUSED(decision); /* the caller has looked; this is for the positions, zeros filled in */
     TRY(commit_statement(lane, *inout_table, inout_own, &positions, epoch, &after, err));
@@ -274,12 +285,7 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
         own = (struct own_state){.snapshot_id = -1, .positions = {.count = publisher->group_count}};
     TRY_OR_DONE(status,
                 decided_positions(lane, table, &own, decision, group, from_seq, &positions, err));
-    struct epoch epoch = own.epoch;
-    if (epoch_compare(lane->checkpoint.epoch, epoch) > 0)
-        epoch = lane->checkpoint.epoch;
-    if (!epoch.incarnation)
-        epoch.incarnation = wal_incarnation(publisher->wal);
-    epoch.counter++;
+    struct epoch epoch = next_epoch(lane, &own);
     TRY_OR_DONE(status, commit_statement(lane, table, &own, &positions, epoch, &after, err));
     lane->epoch = epoch;
     struct checkpoint checkpoint = {
