@@ -285,7 +285,7 @@ enum status os_signals_watch(struct os_poller *poller, struct error *err)
     sigemptyset(&action.sa_mask);
     signal_poller = poller;
     if (sigaction(SIGTERM, &action, NULL) != 0 || sigaction(SIGINT, &action, NULL) != 0 ||
-        sigaction(SIGPIPE, &ignore, NULL) != 0)
+        sigaction(SIGPIPE, &ignore, NULL) != 0 || sigaction(SIGXFSZ, &ignore, NULL) != 0)
         return error_set_errno(err, errno, "watch signals");
     return STATUS_OK;
 }

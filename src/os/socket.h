@@ -62,7 +62,8 @@ size_t os_poller_wait(struct os_poller *poller, int timeout_ms, struct os_event 
                       size_t capacity);
 void os_poller_wake(struct os_poller *poller); /* any thread, and signal handlers */
 
-/* SIGTERM and SIGINT set a flag and wake `poller` (once a process). SIGPIPE is ignored. */
+/* SIGTERM and SIGINT set a flag and wake `poller` (once a process). SIGPIPE and SIGXFSZ are
+ * ignored: calls that meet them fail instead. */
 enum status os_signals_watch(struct os_poller *poller, struct error *err) MUST_CHECK;
 int os_signal_pending(void); /* 0, or the signal's number */
 

@@ -245,6 +245,8 @@ def usual_and_unusual_values():
         yield value(int_value=-(2**bits))
     for double in (0.0, -0.0, 1.5, 1e300, 5e-324, -123456.789, math.inf, -math.inf):
         yield value(double_value=double)
+    for bits in (0x7ff8 << 48, 0xfff8 << 48, (0x7ff8 << 48) + 1, (0x7ff0 << 48) + 1):  # NaNs
+        yield value(double_value=struct.unpack("<d", struct.pack("<Q", bits))[0])
     yield from (value(bool_value=True), value(bool_value=False), value())
     yield value(array_value=common_pb2.ArrayValue(values=[value(string_value="a"), value(int_value=1)]))
     yield value(kvlist_value=common_pb2.KeyValueList(

@@ -55,6 +55,7 @@ def wait_halted(server, book, table="otel.logs", state="halted"):
     code, why = server.get("/readyz")
     assert code == 503 and lane["reason"] in why and lane["remedy"] in why
     assert f'sluice_lane_halted{{table="{table}"}} 1' in server.get("/metrics")[1]
+    assert f"{table} {state.replace('_', ' ')}: {lane['reason']}" in server.log()
     return lane
 
 
@@ -400,6 +401,39 @@ def test_TC2_a_commit_that_comes_late(server, book, tmp_path):
     server.stop()
     # The files of the record that the fork gave up are left to `orphans`.
     book.check(server.directory, logs=logs, with_leftovers=True)
+
+
+# ---- damage ----
+
+def test_a_flipped_byte_is_resolved_by_the_commands_that_the_halt_names(tmp_path, request):
+    """In the payload of one entry of a sealed segment, which no start reads: that entry alone is lost."""
+    server = sluice.Server(tmp_path / "data", *FLAGS, "--log-segment-bytes", "1MiB", "--publish-interval", "1h",
+                           "--publish-bytes", "1GiB").start()
+    request.addfinalizer(server.kill)
+    book = ledger.Ledger()
+    for _ in range(30):
+        book.must_send(server, book.new(pad=100000))
+    server.kill()
+    sealed = sorted((server.directory / "log/sealed").iterdir())[0]
+    with open(sealed, "r+b") as file:
+        file.seek(300000)
+        byte = file.read(1)
+        file.seek(300000)
+        file.write(bytes([byte[0] ^ 0x10]))
+    server.flags = FLAGS
+    server.start()
+    lane = wait_halted(server, book)
+    assert "checksum" in lane["reason"]
+    repair, resume = lane["remedy"].split(", then ")
+    server.stop()
+    assert "nothing was changed" in server.command(*shlex.split(repair)[1:-1], check=0).stdout
+    report = server.command(*shlex.split(repair)[1:], check=0).stdout
+    first, last = map(int, re.search(r"entries (\d+) to (\d+): ", report).groups())
+    assert first == last and "1 entries are void now" in report
+    server.start()
+    server.command(*shlex.split(resume)[1:], check=0)
+    book.requests = [r for r in book.requests if r.receipt[3] != first or r.table != "logs"]
+    finish(server, book)
 
 
 # ---- retention ----

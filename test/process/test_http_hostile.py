@@ -203,7 +203,7 @@ def test_slow_loris_is_cut_off(server):
         assert received.startswith(b"HTTP/1.1 408 ") and time.monotonic() - began < 15
 
 
-@pytest.mark.parametrize("sent", [b"POST /v1/logs HTTP/1.1\r\nX: ", b""], ids=["half a head", "nothing"])
+@pytest.mark.parametrize("sent", [b"POST /v1/logs HTTP/1.1\r\nX: ", b"", b"POST /v1/logs HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\nContent-Length: 100\r\n\r\nx"], ids=["half a head", "nothing", "half a body"])
 def test_whoever_only_stands_there_makes_room(tmp_path, sent):
     """Four times as many as there are places: a request behind them does not wait for their time-outs."""
     server = sluice.Server(tmp_path / "data", "--otlp-workers", "1",
@@ -227,7 +227,7 @@ def test_memory_of_bodies_is_bounded(tmp_path):
     refused = 0
     for _ in range(8):
         s = socket.create_connection(("127.0.0.1", server.otlp), timeout=5)
-        s.sendall(head(POST, "Host: a", TYPE, f"Content-Length: {MiB}") + b"\x00" * 1000)
+        s.sendall(head(POST, "Host: a", TYPE, f"Content-Length: {MiB}") + b"\x00" * (MiB - 1))
         s.settimeout(0.3)
         try:
             answer = s.recv(1000)
@@ -240,6 +240,24 @@ def test_memory_of_bodies_is_bounded(tmp_path):
         s.close()
     time.sleep(0.2)
     assert server.post("logs", log_body()).code == 200
+    server.stop()
+
+
+@pytest.mark.parametrize("part", [1, 200000], ids=["a byte", "some"])
+def test_bodies_that_do_not_come_take_nothing_from_others(tmp_path, part):
+    """Many times the memory is announced: whoever sends a whole body is served at once, or after the stalled
+    ones were cut off."""
+    server = sluice.Server(tmp_path / "data", "--otlp-memory-bytes", "4MiB", "--otlp-workers", "1").start()
+    held = []
+    for _ in range(12):
+        held.append(socket.create_connection(("127.0.0.1", server.otlp), timeout=5))
+        held[-1].sendall(head(POST, "Host: a", TYPE, f"Content-Length: {4 * MiB}") + b"\x00" * part)
+    began = time.monotonic()
+    while server.post("logs", log_body(20000)).code != 200:
+        assert time.monotonic() - began < 5
+        time.sleep(0.1)
+    for s in held:
+        s.close()
     server.stop()
 
 

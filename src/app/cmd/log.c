@@ -102,31 +102,38 @@ static int look(struct invocation *invocation, bool is_list)
     return status == STATUS_OK ? 0 : cmd_fail(&err);
 }
 
+/* A start reads what it needs; what a bit has flipped in since then shows only to who reads it all.
+ */
 static int repair(struct invocation *invocation)
 {
     struct error err;
     struct wal *wal = NULL;
     struct wal_damage damage;
-    uint64_t voided = 0;
+    uint64_t voided = 0, entries = 0;
+    size_t count = 0;
     bool is_confirmed = cmd_take_flag(invocation, "--confirm");
     if (!cmd_no_more_words(invocation, 0))
         return 2;
     enum status status = is_confirmed ? open_log(invocation, false, &wal, &err)
                                       : open_to_look(invocation, &wal, &err);
-    if (status != STATUS_OK)
-        return cmd_fail(&err);
-    for (size_t i = 0; wal_damage_at(wal, i, &damage); i++)
+    if (status == STATUS_OK)
+        status = wal_verify(wal, &entries, &err);
+    for (; status == STATUS_OK && wal_damage_at(wal, count, &damage); count++)
         printf("group %u, entries %llu to %llu: %s\n", damage.group,
                (unsigned long long)damage.seq_first, (unsigned long long)damage.seq_last,
                damage.where);
-    if (is_confirmed)
+    if (status == STATUS_OK && is_confirmed && count)
         status = wal_repair(wal, &voided, &err);
-    if (status == STATUS_OK && is_confirmed)
-        printf("%llu entries are void now\n", (unsigned long long)voided);
-    else if (status == STATUS_OK)
-        printf("nothing was changed; --confirm gives the entries above up\n");
     wal_close(wal);
-    return status == STATUS_OK ? 0 : cmd_fail(&err);
+    if (status != STATUS_OK)
+        return cmd_fail(&err);
+    if (count == 0)
+        printf("nothing was changed: all %llu entries are whole\n", (unsigned long long)entries);
+    else if (is_confirmed)
+        printf("%llu entries are void now\n", (unsigned long long)voided);
+    else
+        printf("nothing was changed; --confirm gives the entries above up\n");
+    return 0;
 }
 
 static int fork_log(struct invocation *invocation)

@@ -46,6 +46,18 @@ static enum status open_lake(struct stack *stack, struct error *err)
     return catalog_open_sqlite(stack->env, stack->store, &options, &stack->catalog, err);
 }
 
+static void lane_changed(const char *table, enum publish_state state, const char *reason,
+                         const char *remedy)
+{
+    if (state == PUBLISH_HALTED || state == PUBLISH_STOOD_DOWN)
+        log_line(LOG_ERROR, "%s %s: %s; to resolve it: %s", table,
+                 state == PUBLISH_HALTED ? "halted" : "stood down", reason, remedy);
+    else if (state == PUBLISH_RETRYING)
+        log_line(LOG_WARN, "%s is not published, and tried again: %s", table, reason);
+    else
+        log_line(LOG_INFO, "%s is published again", table);
+}
+
 static enum status open_publisher(struct stack *stack, struct error *err)
 {
     const struct settings *settings = &stack->settings;
@@ -63,6 +75,7 @@ static enum status open_publisher(struct stack *stack, struct error *err)
                           : size_min(options.writers + 2, PUBLISH_THREADS_MAX);
     options.zstd_level = (int)settings->publish_zstd_level;
     options.halt_confirm_ms = settings->publish_halt_confirm_ms;
+    options.changed = lane_changed;
     options.created_by = "sluice version " SLUICE_VERSION " (build release)";
     return publisher_create(stack->env, &options, stack->wal, stack->catalog, stack->store, tables,
                             table_count, &stack->publisher, err);

@@ -63,7 +63,7 @@ struct ingest_request {
     uint8_t producer_length;
     uint64_t producer_sequence;
     struct hash128 body_hash;
-    uint64_t rejected;
+    uint64_t items, rejected, repaired, moved_times;
     char reject_reason[240];
     uint32_t first_row[OTLP_TABLE_COUNT], rows[OTLP_TABLE_COUNT];
     /* set when its submission is durable */

@@ -123,7 +123,9 @@ static inline size_t put_usual_value(uint8_t *to, const uint8_t *any, size_t len
                    : SIZE_MAX;
     case ANY_DOUBLE:
         *type = 'd';
-        return length == 9 ? double_to_text((char *)to, wire_double(get_le64(any + 1))) : SIZE_MAX;
+        return length == 9 && !otlp_is_odd_nan(get_le64(any + 1))
+                   ? double_to_text((char *)to, wire_double(get_le64(any + 1)))
+                   : SIZE_MAX;
     case ANY_BOOL:
         *type = 'b';
         memcpy(to, any[1] ? "true\0\0\0" : "false\0\0", 8);

@@ -141,6 +141,13 @@ static inline void otlp_put_u64(struct otlp_decoder *decoder, struct arrow_build
     arrow_append_null(builder);
 }
 
+/* Their text is "NaN" like that of the usual one, which has no other bits. */
+static inline bool otlp_is_odd_nan(uint64_t bits)
+{
+    const uint64_t usual = UINT64_C(0x7ff8) << 48, infinity = UINT64_C(0x7ff0) << 48;
+    return (bits & INT64_MAX) > infinity && bits != usual;
+}
+
 /* Into columns that may lag. */
 static inline void otlp_put_rare_text(struct otlp_decoder *decoder, struct otlp_batch *batch,
                                       uint32_t column, struct span text)

@@ -96,6 +96,18 @@ static void answer_stored(struct http_exchange *exchange, struct receipts *recei
     buf_deinit(&body);
 }
 
+/* Once it is stored: what was refused comes again. */
+static void count_stored(const struct ingest_request *request)
+{
+    struct ingest_worker *worker = request->worker;
+    ingest_count(worker, COUNT_REQUESTS, 1);
+    ingest_count(worker, COUNT_ITEMS, request->items);
+    ingest_count(worker, COUNT_ROWS, request->items - request->rejected);
+    ingest_count(worker, COUNT_REJECTED_ITEMS, request->rejected);
+    ingest_count(worker, COUNT_REPAIRED_ITEMS, request->repaired);
+    ingest_count(worker, COUNT_MOVED_TIMES, request->moved_times);
+}
+
 void ingest_answer(struct ingest_request *request, const char *boundary)
 {
     struct ingest_worker *worker = request->worker;
@@ -108,6 +120,7 @@ void ingest_answer(struct ingest_request *request, const char *boundary)
     if (request->mode == MODE_WAIT_FOR)
         count_ack(worker,
                   env_mono_ns(worker->ingest->env) - http_exchange_started_ns(request->exchange));
+    count_stored(request); /* before the answer: whoever has it may look */
     answer_stored(request->exchange, &receipts, boundary, request->rejected,
                   request->reject_reason);
     request->exchange = NULL;
@@ -405,20 +418,12 @@ static struct ingest_request *make_request(struct ingest_worker *worker,
         request->producer_length = (uint8_t)ask->producer.length;
         request->producer_sequence = ask->sequence;
     }
+    request->items = worker->decoder.items;
     request->rejected = worker->decoder.rejected;
+    request->repaired = worker->decoder.repaired;
+    request->moved_times = worker->decoder.moved_times;
     memcpy(request->reject_reason, worker->decoder.reject_reason, sizeof request->reject_reason);
     return request;
-}
-
-static void count_request(struct ingest_worker *worker)
-{
-    const struct otlp_decoder *decoder = &worker->decoder;
-    ingest_count(worker, COUNT_REQUESTS, 1);
-    ingest_count(worker, COUNT_ITEMS, decoder->items);
-    ingest_count(worker, COUNT_ROWS, decoder->items - decoder->rejected);
-    ingest_count(worker, COUNT_REJECTED_ITEMS, decoder->rejected);
-    ingest_count(worker, COUNT_REPAIRED_ITEMS, decoder->repaired);
-    ingest_count(worker, COUNT_MOVED_TIMES, decoder->moved_times);
 }
 
 static bool has_dead_letters(const struct otlp_decoder *decoder)
@@ -459,7 +464,6 @@ static enum status store(struct ingest_worker *worker, struct http_exchange *exc
         otlp_decode_rollback(decoder);
         return status;
     }
-    count_request(worker);
     if (decoder->items == decoder->rejected && !has_dead_letters(decoder) &&
         !ask->has_producer) { /* nothing to store */
         ingest_answer(request, "durable");

@@ -227,6 +227,7 @@ static void put_json_any(struct otlp_decoder *decoder, struct buf *out, struct s
         buf_put_byte(out, '"');
         break;
     case ANY_DOUBLE:
+        decoder->is_raw |= otlp_is_odd_nan(member.value);
         buf_put_text(out, "{\"doubleValue\":");
         put_json_double(out, wire_double(member.value));
         break;
@@ -267,6 +268,7 @@ void otlp_put_any(struct otlp_decoder *decoder, struct arrow_builder *builder, s
         return;
     case ANY_DOUBLE:
         *out_type = 'd';
+        decoder->is_raw |= otlp_is_odd_nan(member.value);
         arrow_append_bytes(builder, digits, double_to_text(digits, wire_double(member.value)));
         return;
     case ANY_BOOL:

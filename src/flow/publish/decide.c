@@ -165,6 +165,11 @@ static enum decision decide_record(const struct facts *facts, const struct posit
     const struct record *record = facts->record;
     struct lie lie = lie_of(facts, position);
     bool has_our_digest = strcmp(facts->own->digest, record->digest) == 0;
+    if (lie.is_at_a && facts->is_record_listed)
+        return because(out_reason, DECIDE_HALT,
+                       "the table was rolled back: main no longer leads to snapshot %lld, which we "
+                       "had committed",
+                       (long long)record->snapshot_id);
     if (lie.is_at_a) {
         if (iceberg_base_equal(&facts->base, &record->base))
             return DECIDE_COMMIT_AGAIN;

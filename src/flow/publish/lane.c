@@ -9,7 +9,12 @@
 
 #include "flow/publish/publish_internal.h"
 
-enum { TURNS_MAX = 4, CONTENTION_RETRY_MS = 500, THROUGH_ACK_MS = 10000 };
+enum {
+    TURNS_MAX = 4,
+    CONTENTION_RETRY_MS = 500,
+    TROUBLE_MS = 800, /* the back-off from which on retries are worth a word */
+    THROUGH_ACK_MS = 10000
+};
 
 /* ---- states ---- */
 
@@ -30,6 +35,13 @@ static void count_up(struct lane *lane, uint64_t *counter)
     env_unlock(lane->publisher->lock);
 }
 
+static void tell(const struct lane *lane, enum publish_state state, const char *reason,
+                 const char *remedy)
+{
+    if (lane->publisher->options.changed)
+        lane->publisher->options.changed(lane->name, state, reason, remedy);
+}
+
 static void stop_lane(struct lane *lane, enum publish_state state, const char *reason,
                       const char *remedy)
 {
@@ -41,6 +53,7 @@ static void stop_lane(struct lane *lane, enum publish_state state, const char *r
     env_unlock(lane->publisher->lock);
     enum status status = halt_save(lane, &ignored); /* without it the next start finds out again */
     UNUSED(status);
+    tell(lane, state, reason, remedy);
     lane_wake_waiters(lane);
 }
 
@@ -62,6 +75,8 @@ static const struct remedy remedy_from = {"sluice clear-halt ", " --confirm --fr
 static const struct remedy remedy_fork = {"sluice log fork --confirm", NULL};
 static const struct remedy remedy_other_table = {"rename the table, then sluice tables rebind ",
                                                  " --confirm --accept"};
+static const struct remedy remedy_columns = {
+    "give the table back what the reason misses, then sluice clear-halt ", " --confirm --accept"};
 static const struct remedy remedy_repair_table = {"sluice tables repair ", " --confirm"};
 
 static void remedy_text(const struct lane *lane, struct remedy remedy, char out[200])
@@ -160,7 +175,10 @@ static enum status find_table(struct lane *lane, struct iceberg_table **out_tabl
 {
     enum status status = load_table(lane, out_table, err);
     if (status == STATUS_NOT_FOUND && (lane->checkpoint.exists || lane->record.exists))
-        return doubt(lane, err, "the table was dropped", remedy_rebind);
+        return doubt(lane, err,
+                     "the table was dropped, or the catalog is another one (if it was lost, put it "
+                     "back first)",
+                     remedy_rebind);
     return status;
 }
 
@@ -236,6 +254,8 @@ enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
         .has_ack = has_ack,
         .ack = &ack,
         .record = &lane->record,
+        .is_record_listed = lane->record.exists && lane->record.is_descriptor &&
+                            iceberg_table_snapshot(table, lane->record.snapshot_id),
         .log_end = &log_end,
         .chain = ask_chain,
         .context = lane,
@@ -384,7 +404,7 @@ static enum status write_range(struct lane *lane, const struct iceberg_table *ta
     status = binding_create(lane->definition, range.schema, table, &binding, err);
     if (status == STATUS_HALTED) {
         snprintf(reason, sizeof reason, "%s", err->message);
-        status = halt_now(lane, err, reason, remedy_accept);
+        status = halt_now(lane, err, reason, remedy_columns);
         goto done;
     }
     TRY_OR_DONE(status, status);
@@ -688,6 +708,9 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
     env_unlock(publisher->lock);
     enum status status = work(lane, must_publish, err);
     if (status == STATUS_OK) {
+        if (lane->is_trouble_told)
+            tell(lane, PUBLISH_IDLE, "", "");
+        lane->is_trouble_told = false;
         lane->retry_ms = 0;
         lane->retry_at_ns = 0;
         lane_set_state(lane, PUBLISH_IDLE, "");
@@ -703,6 +726,10 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
     if (lane->doubt_since_ns)
         lane->retry_ms = 1000;
     lane->retry_at_ns = env_mono_ns(publisher->env) + (int64_t)lane->retry_ms * 1000000;
+    if (lane->retry_ms >= TROUBLE_MS && !lane->is_trouble_told) {
+        lane->is_trouble_told = true;
+        tell(lane, PUBLISH_RETRYING, err->message, "");
+    }
     count_up(lane, &lane->info.retries_total);
     lane_set_state(lane, PUBLISH_RETRYING, err->message);
     env_lock(publisher->lock);

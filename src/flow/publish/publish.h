@@ -31,6 +31,14 @@ struct publish_table {
     size_t sort_column_count;
 };
 
+enum publish_state {
+    PUBLISH_IDLE,
+    PUBLISH_WORKING,
+    PUBLISH_RETRYING,   /* the catalog or store answers errors; back-off */
+    PUBLISH_HALTED,     /* E15 */
+    PUBLISH_STOOD_DOWN, /* E6 */
+};
+
 struct publish_options {
     const char *state_dir;               /* journal and checkpoints; made if missing */
     uint64_t interval_ms;                /* default 10,000 */
@@ -44,6 +52,10 @@ struct publish_options {
     uint64_t writers;                    /* lanes that write files at the same time; default 1 */
     uint64_t halt_confirm_ms; /* how long a durability halt is doubted; default 30,000 (E12) */
     const char *created_by;   /* of Parquet files */
+    /* Told when a lane stops, when it has failed for a second (RETRYING) and when it goes on after
+     * that (IDLE); on the thread that works on it. May be NULL. */
+    void (*changed)(const char *table, enum publish_state state, const char *reason,
+                    const char *remedy);
 };
 
 struct publish_options publish_options_default(const char *state_dir);
@@ -68,14 +80,6 @@ enum status publisher_run_once(struct publisher *publisher, struct error *err) M
 void publish_print_columns(const struct publish_table *tables, size_t count, struct buf *out);
 
 /* ---- states ---- */
-
-enum publish_state {
-    PUBLISH_IDLE,
-    PUBLISH_WORKING,
-    PUBLISH_RETRYING,   /* the catalog or store answers errors; back-off */
-    PUBLISH_HALTED,     /* E15 */
-    PUBLISH_STOOD_DOWN, /* E6 */
-};
 
 struct publish_lane_info {
     char table[WAL_TABLE_NAME_MAX + 1];

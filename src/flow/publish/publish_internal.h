@@ -181,6 +181,7 @@ struct facts {
     bool has_ack; /* the log knows of a commit of this lane */
     const struct positions *ack;
     const struct record *record; /* `exists` may be false */
+    bool is_record_listed;       /* the table lists its snapshot, on main or not */
     struct iceberg_base base;    /* of the table as it stands */
     const struct positions *log_end;
     /* Whether our own history holds this position. */
@@ -287,6 +288,7 @@ struct lane {
     int64_t doubt_since_ns; /* when a durability halt was first suspected; 0: not */
     int64_t retry_at_ns;
     uint64_t retry_ms;
+    bool is_trouble_told; /* options.changed has heard of the retries */
     int64_t through_acked_ns;
 };
 

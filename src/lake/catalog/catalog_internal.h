@@ -67,4 +67,8 @@ enum status sqlite_vfs_create(struct env *env, struct sqlite_vfs **out_vfs,
 void sqlite_vfs_destroy(struct sqlite_vfs *vfs); /* accepts NULL */
 const char *sqlite_vfs_name(const struct sqlite_vfs *vfs);
 
+/* Makes a catalog file with the tables of that SQL, unless something is there already. */
+enum status sqlite_catalog_make(struct env *env, const char *path, const char *vfs_name,
+                                const char *tables, struct error *err) MUST_CHECK;
+
 #endif

@@ -9,7 +9,6 @@
  * because what its cache holds is no longer what the file says.
  */
 #include <sqlite3.h>
-#include <stdio.h>
 
 #include "lake/catalog/catalog_internal.h"
 
@@ -666,64 +665,6 @@ static enum status sqlite_make_durable(struct catalog *base, struct catalog_iden
 
 /* ---- life ---- */
 
-/* The bytes of a catalog without tables, made in memory: sqlite3_free. */
-static enum status empty_catalog(struct sqlite_catalog *catalog, unsigned char **out_data,
-                                 sqlite3_int64 *out_bytes, struct error *err)
-{
-    int code = sqlite3_open_v2(":memory:", &catalog->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY,
-                               sqlite_vfs_name(catalog->vfs));
-    enum status status = code == SQLITE_OK ? run(catalog, create_tables, err)
-                                           : error_set(err, STATUS_NO_MEMORY, "out of memory");
-    *out_data = NULL;
-    if (status == STATUS_OK) {
-        *out_data = sqlite3_serialize(catalog->db, "main", out_bytes, 0);
-        if (!*out_data)
-            status = error_set(err, STATUS_NO_MEMORY, "out of memory");
-    }
-    disconnect(catalog);
-    return status;
-}
-
-/* A new catalog comes whole, under its name, or not at all. SQLite's own way leaves an empty file
- * beside a hot journal, and whoever finds that drops the journal: if a failed sync had kept what
- * was cut off, it is a damaged file from then on. */
-static enum status make_file(struct sqlite_catalog *catalog, struct error *err)
-{
-    struct env *env = catalog->base.env;
-    struct env_stat stat;
-    char temporary[PATH_BYTES_MAX], parent[PATH_BYTES_MAX];
-    uint64_t random;
-    unsigned char *data;
-    sqlite3_int64 bytes;
-    enum status status = env_path_stat(env, catalog->path, &stat, err);
-    if (status != STATUS_NOT_FOUND)
-        return status;
-    env_random(env, &random, sizeof random);
-    int length = snprintf(temporary, sizeof temporary, "%s.%016llx.tmp", catalog->path,
-                          (unsigned long long)random);
-    if (length < 0 || length >= PATH_BYTES_MAX)
-        return error_set(err, STATUS_INVALID, "catalog %.200s: name too long", catalog->path);
-    TRY(empty_catalog(catalog, &data, &bytes, err));
-    status = files_create(env, temporary, data, (size_t)bytes, err);
-    sqlite3_free(data);
-    if (status == STATUS_OK)
-        status = env_rename_new(env, temporary, catalog->path, err);
-    if (status != STATUS_OK) {
-        struct error ignored;
-        enum status removed = env_remove(env, temporary, &ignored);
-        UNUSED(removed);
-    }
-    if (status == STATUS_EXISTS) /* somebody else was quicker */
-        return STATUS_OK;
-    path_parent(parent, catalog->path);
-    if (status == STATUS_OK)
-        status = env_dir_sync(env, parent, err);
-    if (status == STATUS_NOT_FOUND) /* the directory: no answer about a table */
-        err->status = status = STATUS_IO;
-    return status == STATUS_OK ? status
-                               : error_prefix(err, "make the catalog %.200s", catalog->path);
-}
-
 static void sqlite_close(struct catalog *base)
 {
     struct sqlite_catalog *catalog = sqlite_of(base);
@@ -765,7 +706,8 @@ enum status catalog_open_sqlite(struct env *env, struct store *store,
                              ? sqlite_vfs_create(env, &catalog->vfs, err)
                              : error_set(err, STATUS_NO_MEMORY, "open catalog: out of memory");
     if (status == STATUS_OK)
-        status = make_file(catalog, err);
+        status = sqlite_catalog_make(env, catalog->path, sqlite_vfs_name(catalog->vfs),
+                                     create_tables, err);
     if (status == STATUS_OK) {
         status = enter(catalog, err);
         if (status == STATUS_OK)

@@ -15,10 +15,15 @@ enum {
     RECEIVE_BYTES = 256 * 1024,
     LINGER_BYTES_MAX = 64 << 20,
     LINGER_MS = 3000,
-    /* while others wait for a connection to end */
+    BODY_STEP = 256 * 1024, /* what a body holds at first */
+    /* while others wait for a connection to end, or for memory */
     HEAD_PRESSED_MS = 500,
     IDLE_PRESSED_MS = 1000,
+    SEND_PRESSED_MS = 2000,
     LINGER_PRESSED_MS = 100,
+    BODY_PRESSED_MS = 1000,
+    BODY_RATE = 1024, /* bytes a second that a body must come at */
+    BODY_RATE_PRESSED = 16 * 1024,
 };
 
 static void conn_advance(struct http_conn *conn);
@@ -243,6 +248,8 @@ static void refuse(struct http_conn *conn, int code, const char *why)
 
 static void refuse_busy(struct http_conn *conn)
 {
+    atomic_store_explicit(&conn->worker->server->refused_ns, conn->worker->now_ns,
+                          memory_order_relaxed);
     http_count(&conn->worker->refused_total, 1);
     conn->close_after = true;
     http_respond_text(&conn->exchange, 503, "the memory for request bodies is in use; try again");
@@ -293,6 +300,20 @@ static void run_handler(struct http_conn *conn)
     conn->exchange.route->run(conn->exchange.route->context, &conn->exchange);
 }
 
+/* Room for the next bytes of a body of known length. What it holds grows with what has come: a
+ * length that is only announced takes nothing from others. False: refused. */
+static bool grow_body(struct http_conn *conn)
+{
+    struct http_exchange *exchange = &conn->exchange;
+    size_t have = exchange->body.length;
+    size_t step = size_min(size_max(have, BODY_STEP), (size_t)exchange->head.content_length - have);
+    if (have < exchange->reserved ||
+        (reserve(exchange, step) && buf_reserve(&exchange->body, step)))
+        return true;
+    refuse_busy(conn);
+    return false;
+}
+
 /* A head is complete: routes it, admits it, makes ready for the body. */
 static void begin_request(struct http_conn *conn)
 {
@@ -321,12 +342,9 @@ static void begin_request(struct http_conn *conn)
         return;
     }
     buf_init(&exchange->body, limit);
-    if (head->has_length && (!reserve(exchange, head->content_length) ||
-                             !buf_reserve(&exchange->body, (size_t)head->content_length))) {
-        refuse_busy(conn);
-        return;
-    }
     set_state(conn, HTTP_CONN_BODY);
+    if (head->has_length && !grow_body(conn))
+        return;
     if (head->expects_continue && conn->in.length == 0) {
         buf_put_text(&conn->out, "HTTP/1.1 100 Continue\r\n\r\n");
         flush_out(conn);
@@ -382,9 +400,14 @@ static bool feed_body(struct http_conn *conn, const uint8_t *data, size_t bytes,
     const char *why = NULL;
     *out_used = 0;
     if (exchange->head.has_length) {
-        size_t want = (size_t)exchange->head.content_length - exchange->body.length;
-        *out_used = size_min(want, bytes);
-        buf_put(&exchange->body, data, *out_used);
+        while (*out_used < bytes && exchange->body.length < exchange->head.content_length) {
+            if (!grow_body(conn))
+                return false;
+            size_t part =
+                size_min((size_t)exchange->reserved - exchange->body.length, bytes - *out_used);
+            buf_put(&exchange->body, data + *out_used, part);
+            *out_used += part;
+        }
         return exchange->body.length == exchange->head.content_length;
     }
     size_t before = exchange->body.length;
@@ -456,9 +479,11 @@ static void receive(struct http_conn *conn)
         conn->state == HTTP_CONN_BODY && exchange->head.has_length && conn->in.length == 0;
     uint8_t *place = conn->worker->receive_buffer;
     size_t room = RECEIVE_BYTES;
+    if (is_direct && !grow_body(conn))
+        return;
     if (is_direct) {
         place = exchange->body.data + exchange->body.length;
-        room = (size_t)exchange->head.content_length - exchange->body.length;
+        room = (size_t)exchange->reserved - exchange->body.length;
     }
     enum status status = os_recv(conn->socket, place, room, &got, &err);
     if (status == STATUS_BUSY)
@@ -530,10 +555,26 @@ static bool is_expired(const struct http_conn *conn, uint64_t timeout_ms)
     return conn->worker->now_ns - conn->since_ns > (int64_t)timeout_ms * 1000000;
 }
 
+/* Does anybody wait for what a connection holds? */
+static bool is_pressed(const struct http_worker *worker)
+{
+    int64_t refused_ns = atomic_load_explicit(&worker->server->refused_ns, memory_order_relaxed);
+    return worker->is_listener_paused ||
+           (refused_ns && worker->now_ns - refused_ns < (int64_t)BODY_PRESSED_MS * 2 * 1000000);
+}
+
+/* Past a time-out a body must have come at a rate, on average. */
+static bool is_body_slow(const struct http_conn *conn, uint64_t timeout_ms, uint64_t rate)
+{
+    uint64_t elapsed_ms = (uint64_t)(conn->worker->now_ns - conn->since_ns) / 1000000;
+    return is_expired(conn, timeout_ms) && conn->progress_bytes < elapsed_ms * rate / 1000;
+}
+
 /* Once a second: time-outs, and pipelined requests that an answer from elsewhere has freed. */
 void http_conn_tick(struct http_conn *conn)
 {
     const struct http_options *options = &conn->worker->server->options;
+    bool is_wanted = is_pressed(conn->worker);
     if (conn->is_dead)
         return;
     switch (conn->state) {
@@ -550,26 +591,23 @@ void http_conn_tick(struct http_conn *conn)
             http_conn_close(conn);
         }
         break;
-    case HTTP_CONN_BODY: {
-        /* Past the time-out a body must have come at 1 KiB a second on average. */
-        int64_t elapsed_ms = (conn->worker->now_ns - conn->since_ns) / 1000000;
-        if (is_expired(conn, options->body_timeout_ms) &&
-            conn->progress_bytes < (uint64_t)elapsed_ms * 1024 / 1000) {
+    case HTTP_CONN_BODY:
+        if (is_body_slow(conn, options->body_timeout_ms, BODY_RATE) ||
+            (is_wanted && is_body_slow(conn, BODY_PRESSED_MS, BODY_RATE_PRESSED))) {
             http_count(&conn->worker->timeouts_total, 1);
             refuse(conn, 408, "the request body took too long");
         }
         break;
-    }
     case HTTP_CONN_HANDLER:
         break;
     case HTTP_CONN_SENDING:
-        if (is_expired(conn, options->send_timeout_ms)) {
+        if (is_expired(conn, is_wanted ? SEND_PRESSED_MS : options->send_timeout_ms)) {
             http_count(&conn->worker->timeouts_total, 1);
             http_conn_close(conn);
         }
         break;
     case HTTP_CONN_LINGER:
-        if (is_expired(conn, conn->worker->is_listener_paused ? LINGER_PRESSED_MS : LINGER_MS))
+        if (is_expired(conn, is_wanted ? LINGER_PRESSED_MS : LINGER_MS))
             http_conn_close(conn);
         break;
     }

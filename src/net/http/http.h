@@ -89,7 +89,8 @@ struct http_options {
     size_t body_bytes_max;      /* 16 MiB, on the wire */
     uint64_t body_budget_bytes; /* of all bodies being read or held; 256 MiB */
     /* A worker; 10,000. When all are taken and others wait, those that stand there for nothing
-     * (idle, or with half a head) are closed after a second or less. */
+     * (idle, half a head, a body that does not come, an answer that is not read) are closed after a
+     * second or two. */
     unsigned connections_max;
     uint64_t head_timeout_ms, body_timeout_ms, idle_timeout_ms, send_timeout_ms;
     const struct http_route *routes; /* borrowed for the server's life */

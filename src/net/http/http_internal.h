@@ -77,6 +77,7 @@ struct http_server {
     struct http_worker *workers;
     unsigned worker_count, workers_started;
     _Atomic uint64_t body_bytes_held;
+    _Atomic int64_t refused_ns; /* when a body last found no memory; 0: never */
     _Atomic bool is_draining, is_cutting_off;
 };
 

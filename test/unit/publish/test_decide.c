@@ -114,6 +114,18 @@ static void test_E12_a_rolled_back_table_halts(void **state)
     assert_int_equal(decide(world), DECIDE_HALT);
 }
 
+static void test_E12_a_record_does_not_outweigh_a_roll_back(void **state)
+{
+    (void)state;
+    struct world *world = publishing(); /* it was committed, then taken down, and is not in main */
+    assert_int_equal(decide(world), DECIDE_COMMIT_AGAIN);
+    world->checkpoint.committed = at(60);
+    assert_int_equal(decide(world), DECIDE_HALT);
+    world = publishing(); /* it was committed, and not yet taken down */
+    world->facts.is_record_listed = true;
+    assert_int_equal(decide(world), DECIDE_HALT);
+}
+
 static void test_E12_an_expired_parent_proves_nothing(void **state)
 {
     (void)state;
@@ -351,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_E12_another_uuid_halts_until_rebind),
         cmocka_unit_test(test_E12_a_newer_epoch_makes_us_stand_down),
         cmocka_unit_test(test_E12_a_rolled_back_table_halts),
+        cmocka_unit_test(test_E12_a_record_does_not_outweigh_a_roll_back),
         cmocka_unit_test(test_E12_an_expired_parent_proves_nothing),
         cmocka_unit_test(test_E12_a_roll_back_stays_one_when_its_traces_expire),
         cmocka_unit_test(test_E12_property_or_summary_alone_counts),
