@@ -451,6 +451,7 @@ def test_TE9_what_is_not_published_is_not_trimmed(tmp_path, request):
         sent += 1
         assert sent < 500
     assert sent > 20 and server.lane("otel.logs")["lag_rows"] == 3 * sent
+    assert "requests are refused (1 so far): log: " in server.log()
     server.kill()
     server.flags = small + ("--publish-interval", "50ms")
     server.start()

@@ -174,12 +174,19 @@ static unsigned connections_max(uint64_t file_limit, unsigned worker_count, unsi
     return share < 1 ? 1 : share < wanted ? (unsigned)share : wanted;
 }
 
+static void refusing(const char *why, uint64_t refused_total)
+{
+    log_line(LOG_WARN, "requests are refused (%llu so far): %s", (unsigned long long)refused_total,
+             why);
+}
+
 static enum status start_ingest(struct server *server, struct error *err)
 {
     const struct settings *settings = &server->stack.settings;
     struct ingest_options options = ingest_options_default();
     options.expanded_bytes_max = (size_t)settings->otlp_expanded_bytes_max;
     options.force_timeout_ms = settings->otlp_force_timeout_ms;
+    options.refusing = refusing;
     options.worker_count =
         settings->otlp_workers ? (unsigned)settings->otlp_workers : os_cpu_count();
     TRY(ingest_create(server->stack.env, &options, server->stack.wal, server->stack.publisher,

@@ -4,6 +4,8 @@
  */
 #include "flow/ingest/ingest_internal.h"
 
+static const int64_t refusal_told_ns = 10 * (int64_t)1000000000;
+
 struct ingest_options ingest_options_default(void)
 {
     return (struct ingest_options){
@@ -149,6 +151,17 @@ void ingest_attach(struct ingest *ingest, struct http_options *options)
 uint64_t ingest_ack_bucket_us(size_t index)
 {
     return (uint64_t)50 << index;
+}
+
+void ingest_count_refused(struct ingest_worker *worker, const char *why)
+{
+    struct ingest *ingest = worker->ingest;
+    int64_t now_ns = env_mono_ns(ingest->env), told_ns = atomic_load(&ingest->refusal_told_ns);
+    ingest_count(worker, COUNT_REFUSED_REQUESTS, 1);
+    if (!ingest->options.refusing || (told_ns && now_ns - told_ns < refusal_told_ns) ||
+        !atomic_compare_exchange_strong(&ingest->refusal_told_ns, &told_ns, now_ns))
+        return;
+    ingest->options.refusing(why, ingest_stats(ingest).refused_requests);
 }
 
 struct ingest_stats ingest_stats(struct ingest *ingest)

@@ -23,6 +23,9 @@ struct ingest_options {
     size_t entry_bytes_max;    /* default 128 MiB */
     uint64_t force_timeout_ms; /* default 30,000 */
     unsigned worker_count;
+    /* Told, every ten seconds at most, that requests are refused for no fault of theirs. May be
+     * NULL; any worker's thread. */
+    void (*refusing)(const char *why, uint64_t refused_total);
 };
 
 struct ingest_options ingest_options_default(void);

@@ -47,6 +47,7 @@ struct ingest {
         struct ingest *ingest;
         enum otlp_signal signal;
     } route_contexts[SIGNAL_COUNT];
+    _Atomic int64_t refusal_told_ns; /* 0: never */
 };
 
 enum ingest_mode { MODE_AUTO, MODE_WAIT_FOR, MODE_FORCE };
@@ -117,6 +118,9 @@ static inline void ingest_count(struct ingest_worker *worker, enum ingest_counte
 {
     atomic_fetch_add_explicit(&worker->counters[counter], by, memory_order_relaxed);
 }
+
+/* Counts a request that is to come again, and tells of it now and then. */
+void ingest_count_refused(struct ingest_worker *worker, const char *why);
 
 /* submit.c */
 bool ingest_worker_is_full(const struct ingest_worker *worker);

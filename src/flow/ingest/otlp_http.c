@@ -38,8 +38,10 @@ static void refuse(struct ingest_worker *worker, struct http_exchange *exchange,
                    const struct error *err)
 {
     int code = status_http_code(err->status);
-    ingest_count(worker, code < 500 && code != 429 ? COUNT_BAD_REQUESTS : COUNT_REFUSED_REQUESTS,
-                 1);
+    if (code < 500 && code != 429)
+        ingest_count(worker, COUNT_BAD_REQUESTS, 1);
+    else
+        ingest_count_refused(worker, err->message);
     answer_status(exchange, err->status, code, err->message, is_worth_a_retry(code) ? 1000 : 0);
 }
 
@@ -129,7 +131,7 @@ void ingest_answer(struct ingest_request *request, const char *boundary)
 void ingest_answer_error(struct ingest_request *request, enum status status, const char *message)
 {
     int code = status_http_code(status);
-    ingest_count(request->worker, COUNT_REFUSED_REQUESTS, 1);
+    ingest_count_refused(request->worker, message);
     answer_status(request->exchange, status, code, message, is_worth_a_retry(code) ? 1000 : 0);
     request->exchange = NULL;
 }
@@ -235,7 +237,7 @@ bool ingest_admit(void *context, struct http_exchange *exchange)
         status = wal_admit(route->ingest->wal, head->content_length, &retry_ms, &err);
     if (status == STATUS_OK)
         return true;
-    ingest_count(worker, COUNT_REFUSED_REQUESTS, 1);
+    ingest_count_refused(worker, err.message);
     answer_status(exchange, status, status_http_code(status), err.message, retry_ms);
     return false;
 }
