@@ -20,15 +20,6 @@ static enum decision because(char out_reason[400], enum decision decision, const
     return decision;
 }
 
-static bool is_zero(const struct positions *positions)
-{
-    for (uint32_t g = 0; g < positions->count; g++) {
-        if (positions->at[g].seq)
-            return false;
-    }
-    return true;
-}
-
 /* Is our own history at this position? Unknown below retention: the durable ack speaks for it. */
 static bool is_ours(const struct facts *facts, uint32_t group, struct wal_position position)
 {
@@ -70,10 +61,10 @@ static bool settle_history(const struct facts *facts, struct positions *position
         return false;
     }
     if (!own->has_property && !own->has_summary) {
-        bool is_known =
-            facts->record->exists && facts->record->is_descriptor && !is_zero(&facts->record->from);
-        is_known |= facts->checkpoint->exists && !is_zero(&facts->checkpoint->committed);
-        is_known |= facts->has_ack && !is_zero(facts->ack);
+        bool is_known = facts->record->exists && facts->record->is_descriptor &&
+                        !positions_are_zero(&facts->record->from);
+        is_known |= facts->checkpoint->exists && !positions_are_zero(&facts->checkpoint->committed);
+        is_known |= facts->has_ack && !positions_are_zero(facts->ack);
         if (is_known) {
             *out_decision = because(out_reason, DECIDE_HALT,
                                     "the table no longer knows of this log, which has published "

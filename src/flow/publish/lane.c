@@ -460,7 +460,8 @@ static enum status catch_up(struct lane *lane, const struct iceberg_table *table
                             const struct own_state *own, const struct positions *position,
                             struct error *err)
 {
-    if (!lane->checkpoint.exists || positions_equal(&lane->checkpoint.committed, position))
+    if (lane->checkpoint.exists ? positions_equal(&lane->checkpoint.committed, position)
+                                : positions_are_zero(position))
         return STATUS_OK;
     TRY(iceberg_table_make_durable(lane->publisher->catalog, lane->publisher->store, table, err));
     return save_position(lane, table, position, own->snapshot_id, own->sequence, err);

@@ -8,6 +8,14 @@
 
 #include "flow/publish/publish_internal.h"
 
+bool positions_are_zero(const struct positions *positions)
+{
+    for (uint32_t g = 0; g < positions->count; g++)
+        if (positions->at[g].seq)
+            return false;
+    return true;
+}
+
 bool positions_equal(const struct positions *a, const struct positions *b)
 {
     if (a->count != b->count)

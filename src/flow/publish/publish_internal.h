@@ -49,6 +49,7 @@ static inline bool position_equal(struct wal_position a, struct wal_position b)
 }
 
 bool positions_equal(const struct positions *a, const struct positions *b);
+bool positions_are_zero(const struct positions *positions);
 /* "0:17:9f3c...;1:..." and back; false where the text is none. */
 void positions_to_text(const struct positions *positions, struct buf *out);
 bool positions_from_text(const char *text, struct positions *out_positions);
