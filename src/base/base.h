@@ -21,6 +21,7 @@
 #include "base/logline.h"
 #include "base/random.h"
 #include "base/sink.h"
+#include "base/source.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/uuid.h"

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     limits.element_count_max = 64;
     limits.page_bytes_max = 1 << 18;
     limits.batch_bytes_max = 1 << 20;
-    if (parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err) != STATUS_OK)
+    if (parquet_file_open(byte_source_of_span(&span), &limits, &file, &err) != STATUS_OK)
         return 0;
     arena_init(&arena, 0);
     read_groups(file, &options);

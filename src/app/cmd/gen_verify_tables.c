@@ -108,7 +108,7 @@ static enum status read_file(struct stack *stack, const struct iceberg_live_file
                              void *context, struct error *err)
 {
     struct remote remote = {.store = stack->store, .uri = live->file.path};
-    struct parquet_source source = {
+    struct byte_source source = {
         .read = read_remote, .context = &remote, .file_bytes = (uint64_t)live->file.file_bytes};
     struct parquet_limits limits = parquet_limits_default();
     struct parquet_read_options options = {.schema = wanted};

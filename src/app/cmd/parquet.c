@@ -39,7 +39,7 @@ static enum status input_open(struct env *env, const char *path, struct input *i
     enum status status = env_file_stat(input->file, &stat, err);
     if (status == STATUS_OK)
         status = parquet_file_open(
-            (struct parquet_source){.read = read_input, .context = input, .file_bytes = stat.bytes},
+            (struct byte_source){.read = read_input, .context = input, .file_bytes = stat.bytes},
             &limits, &input->parquet, err);
     if (status != STATUS_OK) {
         error_prefix(err, "%.200s", path);

@@ -32,17 +32,6 @@ struct parquet_limits {
 
 struct parquet_limits parquet_limits_default(void);
 
-/* Where a file's bytes come from. `read` fills `place` with exactly `bytes` bytes. */
-struct parquet_source {
-    enum status (*read)(void *context, uint64_t offset, size_t bytes, void *place,
-                        struct error *err);
-    void *context;
-    uint64_t file_bytes;
-};
-
-/* A file that lies in memory; borrows `file`. */
-struct parquet_source parquet_source_of_span(const struct span *file);
-
 enum parquet_physical {
     PARQUET_BOOLEAN = 0,
     PARQUET_INT32 = 1,
@@ -119,7 +108,7 @@ struct parquet_pair {
 };
 
 struct parquet_file {
-    struct parquet_source source;
+    struct byte_source source;
     struct parquet_limits limits;
     struct arrow_schema schema;
     struct parquet_leaf *leaves;
@@ -137,7 +126,7 @@ struct parquet_file {
 
 /* Reads the footer: the last 8 bytes, then as many as they say. The source must outlive the file.
  */
-enum status parquet_file_open(struct parquet_source source, const struct parquet_limits *limits,
+enum status parquet_file_open(struct byte_source source, const struct parquet_limits *limits,
                               struct parquet_file **out_file, struct error *err) MUST_CHECK;
 void parquet_file_close(struct parquet_file *file); /* accepts NULL */
 

@@ -17,27 +17,6 @@ struct parquet_limits parquet_limits_default(void)
                                    .batch_bytes_max = (size_t)4 << 30};
 }
 
-static enum status read_span(void *context, uint64_t offset, size_t bytes, void *place,
-                             struct error *err)
-{
-    const struct span *file = context;
-    if (offset > file->length || bytes > file->length - offset)
-        return error_set(err, STATUS_IO, "read past the end");
-    if (bytes)
-        memcpy(place, file->data + offset, bytes);
-    return STATUS_OK;
-}
-
-struct parquet_source parquet_source_of_span(const struct span *file)
-{
-    union { /* the context is not written through */
-        const struct span *in;
-        void *out;
-    } context = {.in = file};
-    return (struct parquet_source){
-        .read = read_span, .context = context.out, .file_bytes = file->length};
-}
-
 const char *parquet_codec_name(int32_t codec)
 {
     static const char *const names[] = {"UNCOMPRESSED", "SNAPPY", "GZIP", "LZO",
@@ -508,7 +487,7 @@ static enum status fetch_footer(struct parquet_file *file, struct span *out_foot
     return STATUS_OK;
 }
 
-enum status parquet_file_open(struct parquet_source source, const struct parquet_limits *limits,
+enum status parquet_file_open(struct byte_source source, const struct parquet_limits *limits,
                               struct parquet_file **out_file, struct error *err)
 {
     struct span bytes;

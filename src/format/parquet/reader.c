@@ -223,7 +223,7 @@ enum status parquet_reader_decode(struct parquet_reader *reader, size_t group,
 static enum status fetch(struct parquet_reader *reader, const struct parquet_range *range,
                          size_t group, struct span *out_bytes, struct error *err)
 {
-    const struct parquet_source *source = &reader->file->source;
+    const struct byte_source *source = &reader->file->source;
     const char *path = reader->file->leaves[range->leaf].path;
     if (range->bytes > SIZE_MAX / 2)
         return error_set(err, STATUS_LIMIT, "parquet: column %.100s: too large", path);

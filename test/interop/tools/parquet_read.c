@@ -88,8 +88,7 @@ int main(int argc, char **argv)
         take_argument(&arguments, argv[i]);
     struct buf in = tool_read_file(argv[1]);
     struct span bytes = span_of(in.data, in.length);
-    DIE_UNLESS_OK(
-        parquet_file_open(parquet_source_of_span(&bytes), &arguments.limits, &file, &err));
+    DIE_UNLESS_OK(parquet_file_open(byte_source_of_span(&bytes), &arguments.limits, &file, &err));
     if (arguments.schema_path) {
         struct buf wanted = tool_read_file(arguments.schema_path);
         schema = tool_read_stream(span_of(wanted.data, wanted.length))->schema;

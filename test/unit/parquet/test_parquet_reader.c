@@ -65,8 +65,7 @@ static enum status read_all(struct span file_bytes, bool skips_checksums, struct
     struct arrow_schema kept;
     enum status status = STATUS_OK;
     limits.metadata_bytes_max = limits.page_bytes_max = limits.batch_bytes_max = 1 << 20;
-    TRY_OR_DONE(status,
-                parquet_file_open(parquet_source_of_span(&file_bytes), &limits, &file, err));
+    TRY_OR_DONE(status, parquet_file_open(byte_source_of_span(&file_bytes), &limits, &file, err));
     TRY_OR_DONE(status, read_groups(file, &file->schema, skips_checksums, err));
     TRY_OR_DONE(status, arrow_schema_copy(&file->schema, &arena, &kept, err));
     keep_dictionaries(kept.fields, kept.field_count);
@@ -161,7 +160,7 @@ static void test_checksums_see_every_flip(void **state)
     struct parquet_file *file;
     struct buf bytes = load("ours_flat");
     struct span span = span_of(bytes.data, bytes.length);
-    assert_ok(parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+    assert_ok(parquet_file_open(byte_source_of_span(&span), &limits, &file, &err));
     for (uint32_t i = 0; i < file->leaf_count; i++) {
         const struct parquet_chunk *chunk = &file->groups[0].chunks[i];
         for (size_t at = (size_t)chunk->offset; at < chunk->offset + chunk->bytes; at++) {
@@ -237,19 +236,19 @@ static void test_limits_hold(void **state)
     struct parquet_limits limits = parquet_limits_default();
     limits.metadata_bytes_max = 200;
     assert_status(STATUS_LIMIT,
-                  parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+                  parquet_file_open(byte_source_of_span(&span), &limits, &file, &err));
     limits = parquet_limits_default();
     limits.element_count_max = 3;
     assert_status(STATUS_LIMIT,
-                  parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+                  parquet_file_open(byte_source_of_span(&span), &limits, &file, &err));
     limits = parquet_limits_default();
     limits.depth_max = 2;
     assert_status(STATUS_LIMIT,
-                  parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+                  parquet_file_open(byte_source_of_span(&span), &limits, &file, &err));
     for (size_t max = 1; max < 1 << 14; max *= 4) {
         limits = parquet_limits_default();
         limits.batch_bytes_max = max;
-        assert_ok(parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+        assert_ok(parquet_file_open(byte_source_of_span(&span), &limits, &file, &err));
         assert_ok(parquet_reader_create(file, &options, &reader, &err));
         enum status status = parquet_reader_read(reader, 0, &batch, &err);
         if (status == STATUS_OK) {
@@ -264,7 +263,7 @@ static void test_limits_hold(void **state)
     }
     limits = parquet_limits_default();
     limits.page_bytes_max = 3;
-    assert_ok(parquet_file_open(parquet_source_of_span(&span), &limits, &file, &err));
+    assert_ok(parquet_file_open(byte_source_of_span(&span), &limits, &file, &err));
     assert_ok(parquet_reader_create(file, &options, &reader, &err));
     assert_status(STATUS_LIMIT, parquet_reader_read(reader, 0, &batch, &err));
     parquet_reader_destroy(reader);
@@ -375,8 +374,7 @@ static enum status read_made(const struct made *made, size_t batch_bytes_max, st
     struct error err;
     struct buf bytes = make_file(made);
     struct span span = span_of(bytes.data, bytes.length);
-    struct parquet_source source = {
-        .read = read_counted, .context = &span, .file_bytes = span.length};
+    struct byte_source source = {.read = read_counted, .context = &span, .file_bytes = span.length};
     struct parquet_limits limits = parquet_limits_default();
     struct parquet_read_options options = {0};
     struct parquet_file *file;
