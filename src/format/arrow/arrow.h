@@ -34,6 +34,8 @@ enum arrow_type {
     ARROW_TYPE_COUNT
 };
 
+struct arrow_origin; /* arrow_file.h */
+
 struct arrow_field {
     const char *name;
     enum arrow_type type;
@@ -46,6 +48,7 @@ struct arrow_field {
     uint32_t child_count;
     int64_t dictionary_key; /* its id in IPC plus 1; 0: its number among the schema's dictionary
                              * fields, depth first, from 0, which is what our own schemas use */
+    const struct arrow_origin *origin; /* NULL: the type says it all, as in every schema of ours */
 };
 
 struct arrow_schema {
@@ -57,7 +60,7 @@ struct arrow_schema {
 enum status arrow_schema_copy(const struct arrow_schema *from, struct arena *arena,
                               struct arrow_schema *out_schema, struct error *err) MUST_CHECK;
 /* Names, types, nullability, dictionaries, ids, in order; stable across versions. Never 0. Counts
- * the dictionary keys in, since a stored payload is read by them. */
+ * the dictionary keys in, since a stored payload is read by them, and leaves origins out. */
 uint64_t arrow_schema_fingerprint(const struct arrow_schema *schema);
 /* The same without the dictionary keys: they say nothing about arrays in memory. */
 bool arrow_schema_equal(const struct arrow_schema *a, const struct arrow_schema *b);
@@ -310,5 +313,7 @@ enum status arrow_reader_create(const struct arrow_schema *schema, struct span p
 enum status arrow_reader_next(struct arrow_reader *reader, struct arrow_batch *out_batch,
                               struct error *err) MUST_CHECK;
 void arrow_reader_destroy(struct arrow_reader *reader); /* batches of it die with it */
+
+#include "format/arrow/arrow_file.h"
 
 #endif

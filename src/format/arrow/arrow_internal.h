@@ -79,6 +79,7 @@ static inline struct arrow_field dictionary_value_field(const struct arrow_field
 struct array_checking {
     bool trusts_dictionaries; /* in: their values were checked before */
     bool is_canonical;        /* out */
+    const void *fault;        /* out, on failure: the first wrong byte; NULL: not one place */
 };
 
 /* What arrow_array_validate does, but what is merely unusual (offsets that do not begin at 0, bytes

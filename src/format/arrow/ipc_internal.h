@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers of Arrow's IPC format that reader and writer share. Source: Message.fbs, Schema.fbs.
+ * Numbers of Arrow's IPC format that reader and writer share, and what the files of the reader
+ * share. Source: Message.fbs, Schema.fbs.
  */
 #ifndef SLUICE_FORMAT_ARROW_IPC_INTERNAL_H
 #define SLUICE_FORMAT_ARROW_IPC_INTERNAL_H
@@ -28,19 +29,39 @@ enum ipc_type {
     IPC_BINARY = 4,
     IPC_UTF8 = 5,
     IPC_BOOL = 6,
+    IPC_DECIMAL = 7,
     IPC_DATE = 8,
+    IPC_TIME = 9,
     IPC_TIMESTAMP = 10,
+    IPC_INTERVAL = 11,
     IPC_LIST = 12,
     IPC_STRUCT = 13,
+    IPC_UNION = 14,
     IPC_FIXED_SIZE_BINARY = 15,
+    IPC_FIXED_SIZE_LIST = 16,
     IPC_MAP = 17,
+    IPC_DURATION = 18,
+    IPC_LARGE_BINARY = 19,
+    IPC_LARGE_UTF8 = 20,
+    IPC_LARGE_LIST = 21,
+    IPC_RUN_END_ENCODED = 22,
+    IPC_BINARY_VIEW = 23,
+    IPC_UTF8_VIEW = 24,
+    IPC_LIST_VIEW = 25,
+    IPC_LARGE_LIST_VIEW = 26,
 };
 
-/* Units of Date and Timestamp, precision of FloatingPoint, codecs of BodyCompression. */
-enum { IPC_DAY = 0, IPC_MICROSECOND = 2, IPC_SINGLE = 1, IPC_DOUBLE = 2 };
+/* Units of Date, Timestamp and the like (as enum arrow_unit), of Interval; precision of
+ * FloatingPoint, codecs of BodyCompression. */
+enum { IPC_DAY = 0, IPC_MILLISECOND = 1, IPC_MICROSECOND = 2 };
+enum { IPC_YEAR_MONTH = 0, IPC_DAY_TIME = 1, IPC_MONTH_DAY_NANO = 2 };
+enum { IPC_HALF = 0, IPC_SINGLE = 1, IPC_DOUBLE = 2 };
 enum { IPC_CODEC_NONE = -1, IPC_CODEC_LZ4 = 0, IPC_CODEC_ZSTD = 1 };
 
 #define IPC_FIELD_ID_KEY "PARQUET:field_id"
+#define IPC_EXTENSION_KEY "ARROW:extension:name"
+
+/* ---- messages ---- */
 
 /* The message at the start of `bytes`: its metadata and its body, in place. */
 struct ipc_message {
@@ -54,5 +75,106 @@ struct ipc_message {
 /* NOT_FOUND: the end of the stream (its mark, or no bytes at all). */
 enum status ipc_message_read(struct span bytes, const struct arrow_limits *limits,
                              struct ipc_message *out_message, struct error *err) MUST_CHECK;
+
+/* The two halves of it, for bytes that come one after the other. `left`: bytes behind what is
+ * given. `out_message` has no body yet, but its length; `metadata` must stay. */
+enum status ipc_prefix_read(const uint8_t prefix[IPC_CONTINUATION_BYTES], uint64_t left,
+                            const struct arrow_limits *limits, uint32_t *out_metadata_bytes,
+                            struct error *err) MUST_CHECK;
+enum status ipc_metadata_read(struct span metadata, uint64_t left,
+                              const struct arrow_limits *limits, struct ipc_message *out_message,
+                              struct error *err) MUST_CHECK;
+
+/* ---- schemas ---- */
+
+struct schema_reader {
+    struct flat_reader *flat;
+    const struct arrow_limits *limits;
+    struct arena *arena;
+    struct error *err;
+    bool takes_origins; /* types that tables do not have, too */
+    uint32_t fields_left;
+    int64_t dictionaries; /* seen so far */
+    int64_t *ids;         /* of them */
+};
+
+/* A Schema table, of a message or a footer. */
+enum status ipc_schema_read(struct flat_reader *flat, const struct flat_table *table,
+                            const struct arrow_limits *limits, bool takes_origins,
+                            struct arena *arena, struct arrow_schema *out_schema,
+                            struct error *err) MUST_CHECK;
+
+/* The type of a Field table; `origin` is filled where it has one (and stays as it is otherwise).
+ * What tables do not have is refused unless takes_origins. */
+enum status ipc_type_read(struct schema_reader *reader, const struct flat_table *table,
+                          struct arrow_field *field, struct arrow_origin *origin) MUST_CHECK;
+
+/* ---- batches ---- */
+
+/* Where a field's dictionary stands; in the order of the schema, outer before inner. */
+struct dictionary {
+    int64_t id;
+    const struct arrow_field *field;
+    struct arrow_array *values; /* NULL: none yet */
+    bool is_inner;              /* within the values of another */
+    struct arena arena;         /* of values, where the reader keeps only those in force */
+};
+
+struct arrow_reader {
+    const struct arrow_schema *schema; /* borrowed */
+    struct arrow_limits limits;
+    struct span rest; /* of the payload */
+    struct dictionary *dictionaries;
+    size_t dictionary_count;
+    struct arena arena;
+    bool keeps_current_only;  /* of dictionaries; batches end before the next call */
+    bool refuses_replacement; /* of dictionaries, as files do */
+    uint64_t growth_left;     /* bytes that deltas may still copy; with keeps_current_only */
+    size_t fault; /* after a failure: the wrong byte's offset in its message; 0: unknown */
+};
+
+/* Into `out_batch`, which borrows the message; into the reader. */
+enum status ipc_record_batch_read(struct arrow_reader *reader, struct ipc_message *message,
+                                  struct arrow_batch *out_batch, struct error *err) MUST_CHECK;
+/* `memory` (or NULL) holds the message and is taken, whatever comes of it. */
+enum status ipc_dictionary_batch_read(struct arrow_reader *reader, struct ipc_message *message,
+                                      void *memory, struct error *err) MUST_CHECK;
+
+/* One batch while it is read. */
+struct batch_reader {
+    struct arrow_reader *reader;
+    struct arena *arena; /* of what is read */
+    struct error *err;
+    const struct arrow_field *field; /* being read; NULL: none in particular */
+    struct span body;
+    const uint8_t *nodes, *buffers; /* of 16 bytes each */
+    const uint8_t *view_counts;     /* of 8 bytes each */
+    uint32_t nodes_left, buffer_count, buffer_at, view_counts_left;
+    struct span *taken;   /* buffers so far, so that equal ones stay one */
+    int64_t codec;        /* IPC_CODEC_* */
+    uint64_t expand_left; /* bytes that may still be made of compressed or converted ones */
+    size_t dictionary_at; /* the next one in the schema's order */
+    const void *fault;    /* the first wrong byte, in the message or a buffer; NULL: unknown */
+};
+
+/* INVALID, at `place` (or NULL). */
+enum status batch_fail(struct batch_reader *batch, const void *place, const char *what);
+enum status batch_take_buffer(struct batch_reader *batch, struct span *out) MUST_CHECK;
+/* Memory for what is made of other bytes; counts against the limit of the body. */
+enum status batch_make(struct batch_reader *batch, uint64_t bytes, void *out_place) MUST_CHECK;
+
+/* ipc_convert.c: what a field with an origin has instead of 32-bit offsets, bytes, indices. */
+enum status convert_large_offsets(struct batch_reader *batch, int64_t length,
+                                  const int32_t **out) MUST_CHECK;
+enum status convert_fixed_offsets(struct batch_reader *batch, int64_t length, int32_t size,
+                                  const int32_t **out) MUST_CHECK;
+enum status convert_views(struct batch_reader *batch, struct arrow_array *array) MUST_CHECK;
+enum status convert_indices(struct batch_reader *batch, const struct arrow_origin *origin,
+                            struct arrow_array *array) MUST_CHECK;
+
+static inline enum arrow_origin_kind origin_kind(const struct arrow_field *field)
+{
+    return field->origin ? field->origin->kind : ARROW_ORIGIN_SAME;
+}
 
 #endif

@@ -12,22 +12,6 @@
 
 enum { MEMORY_FACTOR = 4, DEPTH_OF_SHARING = 256 };
 
-/* Where a field's dictionary stands; in the order of the schema, outer before inner. */
-struct dictionary {
-    int64_t id;
-    const struct arrow_field *field;
-    struct arrow_array *values; /* NULL: none yet */
-};
-
-struct arrow_reader {
-    const struct arrow_schema *schema; /* borrowed */
-    struct arrow_limits limits;
-    struct span rest; /* of the payload */
-    struct dictionary *dictionaries;
-    size_t dictionary_count;
-    struct arena arena;
-};
-
 static enum status invalid(struct error *err, const char *what)
 {
     return error_set(err, STATUS_INVALID, "arrow: %s", what);
@@ -53,16 +37,17 @@ static size_t count_dictionaries(const struct arrow_field *fields, uint32_t coun
 }
 
 static void list_dictionaries(struct arrow_reader *reader, const struct arrow_field *fields,
-                              uint32_t count)
+                              uint32_t count, bool is_inner)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (fields[i].is_dictionary) {
             size_t ordinal = reader->dictionary_count++;
             int64_t key = fields[i].dictionary_key;
-            reader->dictionaries[ordinal] =
-                (struct dictionary){.id = key ? key - 1 : (int64_t)ordinal, .field = &fields[i]};
+            reader->dictionaries[ordinal] = (struct dictionary){
+                .id = key ? key - 1 : (int64_t)ordinal, .field = &fields[i], .is_inner = is_inner};
         }
-        list_dictionaries(reader, fields[i].children, fields[i].child_count);
+        list_dictionaries(reader, fields[i].children, fields[i].child_count,
+                          is_inner || fields[i].is_dictionary);
     }
 }
 
@@ -86,13 +71,14 @@ enum status arrow_reader_create(const struct arrow_schema *schema, struct span p
     reader->limits = *limits;
     reader->rest = payload;
     arena_init(&reader->arena, memory_max(limits));
+    reader->growth_left = memory_max(limits);
     size_t count = count_dictionaries(schema->fields, schema->field_count);
     reader->dictionaries = mem_alloc_zero(count, sizeof *reader->dictionaries);
     if (!reader->dictionaries && count) {
         mem_free(reader);
         return error_set(err, STATUS_NO_MEMORY, "arrow: no memory for a reader");
     }
-    list_dictionaries(reader, schema->fields, schema->field_count);
+    list_dictionaries(reader, schema->fields, schema->field_count, false);
     *out_reader = reader;
     return STATUS_OK;
 }
@@ -101,6 +87,8 @@ void arrow_reader_destroy(struct arrow_reader *reader)
 {
     if (!reader)
         return;
+    for (size_t i = 0; i < reader->dictionary_count; i++)
+        arena_deinit(&reader->dictionaries[i].arena);
     arena_deinit(&reader->arena);
     mem_free(reader->dictionaries);
     mem_free(reader);
@@ -108,30 +96,41 @@ void arrow_reader_destroy(struct arrow_reader *reader)
 
 /* ---- one record batch ---- */
 
-struct batch_reader {
-    struct arrow_reader *reader;
-    struct arena *arena; /* of what is read */
-    struct error *err;
-    struct span body;
-    const uint8_t *nodes, *buffers; /* of 16 bytes each */
-    uint32_t nodes_left, buffer_count, buffer_at;
-    struct span *taken;   /* buffers so far, so that equal ones stay one */
-    int64_t codec;        /* IPC_CODEC_* */
-    uint64_t expand_left; /* bytes that may still be made of compressed ones */
-    size_t dictionary_at; /* the next one in the schema's order */
-};
+enum status batch_fail(struct batch_reader *batch, const void *place, const char *what)
+{
+    batch->fault = place;
+    if (batch->field)
+        return error_set(batch->err, STATUS_INVALID, "arrow: column %.100s: %s", batch->field->name,
+                         what);
+    return invalid(batch->err, what);
+}
+
+/* The offset of a place in the message; of one in what was made of a buffer, that of the buffer. */
+static size_t find_fault(const struct batch_reader *batch, const struct ipc_message *message)
+{
+    const uint8_t *start = message->flat.data - IPC_CONTINUATION_BYTES, *place = batch->fault;
+    if (place >= start && place < start + message->bytes)
+        return (size_t)(place - start);
+    for (uint32_t i = 0; place && i < batch->buffer_at; i++) {
+        struct span taken = batch->taken[i];
+        if (place >= taken.data && place < taken.data + taken.length)
+            return (size_t)(batch->body.data - start) + get_le64(batch->buffers + (size_t)i * 16) +
+                   (batch->codec == IPC_CODEC_NONE ? (size_t)(place - taken.data) : 0);
+    }
+    return 0;
+}
 
 static enum status take_node(struct batch_reader *batch, int64_t *out_length,
                              int64_t *out_null_count)
 {
     if (batch->nodes_left == 0)
-        return invalid(batch->err, "too few nodes");
+        return batch_fail(batch, NULL, "too few nodes");
     int64_t length = (int64_t)get_le64(batch->nodes);
     int64_t null_count = (int64_t)get_le64(batch->nodes + 8);
+    if (length < 0 || length > INT32_MAX || null_count < 0 || null_count > length)
+        return batch_fail(batch, batch->nodes, "bad node");
     batch->nodes += 16;
     batch->nodes_left--;
-    if (length < 0 || length > INT32_MAX || null_count < 0 || null_count > length)
-        return invalid(batch->err, "bad node");
     *out_length = length;
     *out_null_count = null_count;
     return STATUS_OK;
@@ -148,26 +147,36 @@ static enum status copy_aligned(struct batch_reader *batch, struct span from, st
     return STATUS_OK;
 }
 
-static enum status expand(struct batch_reader *batch, struct span stored, struct span *out)
+enum status batch_make(struct batch_reader *batch, uint64_t bytes, void *out_place)
 {
-    if (stored.length < 8)
-        return invalid(batch->err, "compressed buffer cut off");
-    int64_t bytes = (int64_t)get_le64(stored.data);
-    struct span packed = span_of(stored.data + 8, stored.length - 8);
-    if (bytes == -1)
-        return copy_aligned(batch, packed, out);
-    if (bytes < 0)
-        return invalid(batch->err, "bad length of a compressed buffer");
-    if ((uint64_t)bytes > batch->expand_left)
+    if (bytes > batch->expand_left)
         return error_set(batch->err, STATUS_TOO_LARGE,
                          "arrow: a message expands to more than %zu bytes",
                          batch->reader->limits.body_bytes_max);
-    batch->expand_left -= (uint64_t)bytes;
-    uint8_t *place = arena_alloc(batch->arena, (size_t)bytes);
+    batch->expand_left -= bytes;
+    void *place = arena_alloc(batch->arena, (size_t)bytes);
     if (!place)
         return no_memory(batch->arena, batch->err);
+    memcpy(out_place, &place, sizeof place);
+    return STATUS_OK;
+}
+
+static enum status expand(struct batch_reader *batch, struct span stored, struct span *out)
+{
+    if (stored.length < 8)
+        return batch_fail(batch, stored.data, "compressed buffer cut off");
+    int64_t bytes = (int64_t)get_le64(stored.data);
+    struct span packed = span_of(stored.data + 8, stored.length - 8);
+    void *place;
+    if (bytes == -1)
+        return copy_aligned(batch, packed, out);
+    if (bytes < 0)
+        return batch_fail(batch, stored.data, "bad length of a compressed buffer");
+    TRY(batch_make(batch, (uint64_t)bytes, &place));
     enum codec codec = batch->codec == IPC_CODEC_ZSTD ? CODEC_ZSTD : CODEC_LZ4_FRAME;
+    batch->fault = stored.data;
     TRY(codec_expand_exact(codec, packed, place, (size_t)bytes, batch->err));
+    batch->fault = NULL;
     *out = span_of(place, (size_t)bytes);
     return STATUS_OK;
 }
@@ -177,16 +186,16 @@ static const uint64_t nothing[1];
 
 /* The next buffer: checked against the body, expanded and aligned. Those that were read before from
  * the same place are the same again, so that shared indices stay shared. */
-static enum status take_buffer(struct batch_reader *batch, struct span *out)
+enum status batch_take_buffer(struct batch_reader *batch, struct span *out)
 {
     if (batch->buffer_at == batch->buffer_count)
-        return invalid(batch->err, "too few buffers");
+        return batch_fail(batch, NULL, "too few buffers");
     uint32_t at = batch->buffer_at++;
     const uint8_t *entry = batch->buffers + (size_t)at * 16;
     int64_t offset = (int64_t)get_le64(entry), length = (int64_t)get_le64(entry + 8);
     if (offset < 0 || length < 0 || (uint64_t)offset > batch->body.length ||
         (uint64_t)length > batch->body.length - (uint64_t)offset)
-        return invalid(batch->err, "buffer outside the body");
+        return batch_fail(batch, entry, "buffer outside the body");
     struct span span = span_of(batch->body.data + offset, (size_t)length);
     for (uint32_t i = at; length && i > 0 && at - i < DEPTH_OF_SHARING; i--) {
         if (memcmp(batch->buffers + (size_t)(i - 1) * 16, entry, 16) == 0) {
@@ -208,9 +217,10 @@ static enum status take_buffer(struct batch_reader *batch, struct span *out)
 static enum status take_values(struct batch_reader *batch, int64_t bytes, const void **out)
 {
     struct span span;
-    TRY(take_buffer(batch, &span));
+    TRY(batch_take_buffer(batch, &span));
     if (span.length < (uint64_t)bytes)
-        return invalid(batch->err, "buffer too short");
+        return batch_fail(batch, batch->buffers + (size_t)(batch->buffer_at - 1) * 16,
+                          "buffer too short");
     *out = span.data;
     return STATUS_OK;
 }
@@ -221,13 +231,15 @@ static enum status take_offsets(struct batch_reader *batch, int64_t length, cons
 {
     static const int32_t zero[2];
     struct span span;
-    TRY(take_buffer(batch, &span));
+    if (origin_kind(batch->field) == ARROW_ORIGIN_LARGE)
+        return convert_large_offsets(batch, length, out);
+    TRY(batch_take_buffer(batch, &span));
     if (length == 0 && span.length < sizeof(int32_t)) {
         *out = zero;
         return STATUS_OK;
     }
     if (span.length < ((uint64_t)length + 1) * sizeof(int32_t))
-        return invalid(batch->err, "too few offsets");
+        return batch_fail(batch, NULL, "too few offsets");
     *out = (const int32_t *)(const void *)span.data;
     return STATUS_OK;
 }
@@ -235,11 +247,13 @@ static enum status take_offsets(struct batch_reader *batch, int64_t length, cons
 static enum status read_bytes(struct batch_reader *batch, struct arrow_array *array)
 {
     struct span data;
+    if (origin_kind(batch->field) == ARROW_ORIGIN_VIEW)
+        return convert_views(batch, array);
     TRY(take_offsets(batch, array->length, &array->offsets));
-    TRY(take_buffer(batch, &data));
+    TRY(batch_take_buffer(batch, &data));
     int32_t end = array->offsets[array->length];
     if (end < 0 || (uint64_t)end > data.length)
-        return invalid(batch->err, "offset past the data");
+        return batch_fail(batch, &array->offsets[array->length], "offset past the data");
     array->values = data.data;
     return STATUS_OK;
 }
@@ -264,9 +278,9 @@ static enum status read_entries(struct batch_reader *batch, int64_t *out_length)
     int64_t null_count;
     struct span validity;
     TRY(take_node(batch, out_length, &null_count));
-    TRY(take_buffer(batch, &validity));
+    TRY(batch_take_buffer(batch, &validity));
     if (null_count)
-        return invalid(batch->err, "null entry in a map");
+        return batch_fail(batch, validity.data, "null entry in a map");
     return STATUS_OK;
 }
 
@@ -274,13 +288,16 @@ static enum status read_list(struct batch_reader *batch, const struct arrow_fiel
                              struct arrow_array *array)
 {
     int64_t entries = 0;
-    TRY(take_offsets(batch, array->length, &array->offsets));
+    if (origin_kind(field) == ARROW_ORIGIN_FIXED_LIST)
+        TRY(convert_fixed_offsets(batch, array->length, field->origin->list_size, &array->offsets));
+    else
+        TRY(take_offsets(batch, array->length, &array->offsets));
     if (field->type == ARROW_MAP)
         TRY(read_entries(batch, &entries));
     TRY(read_children(batch, field, array));
     if (field->type == ARROW_MAP &&
         (array->children[0].length != entries || array->children[1].length != entries))
-        return invalid(batch->err, "keys and values of different counts");
+        return batch_fail(batch, NULL, "keys and values of different counts");
     return STATUS_OK;
 }
 
@@ -295,6 +312,8 @@ static enum status read_dictionary_field(struct batch_reader *batch,
     if (!array->dictionary)
         return error_set(batch->err, STATUS_INVALID, "arrow: column %.100s: no dictionary yet",
                          field->name);
+    if (field->origin && field->origin->index_bits)
+        return convert_indices(batch, field->origin, array);
     return take_values(batch, array->length * (int64_t)sizeof(int32_t), &array->values);
 }
 
@@ -303,15 +322,16 @@ static enum status read_array(struct batch_reader *batch, const struct arrow_fie
 {
     struct span validity;
     int64_t null_count;
+    batch->field = field;
     TRY(take_node(batch, &array->length, &null_count));
     int64_t length = array->length;
     if (!field->is_dictionary && field->type == ARROW_NULL)
         return STATUS_OK;
-    TRY(take_buffer(batch, &validity));
+    TRY(batch_take_buffer(batch, &validity));
     if (validity.length == 0 && null_count)
-        return invalid(batch->err, "nulls without validity bits");
+        return batch_fail(batch, batch->nodes - 16, "nulls without validity bits");
     if (validity.length && validity.length < (uint64_t)bits_bytes(length))
-        return invalid(batch->err, "too few validity bits");
+        return batch_fail(batch, validity.data, "too few validity bits");
     array->validity = validity.length ? validity.data : NULL;
     if (field->is_dictionary)
         return read_dictionary_field(batch, field, array);
@@ -342,7 +362,9 @@ static enum status read_column(struct batch_reader *batch, const struct arrow_fi
     if (array.length != length)
         return error_set(batch->err, STATUS_INVALID,
                          "arrow: column %.100s: another length than its batch", field->name);
-    TRY(array_check(field, &array, &checking, batch->err));
+    enum status status = array_check(field, &array, &checking, batch->err);
+    batch->fault = checking.fault;
+    TRY(status);
     if (!checking.is_canonical)
         return array_copy_canonical(field, &array, batch->arena, out_array, batch->err);
     *out_array = array;
@@ -371,6 +393,7 @@ static enum status begin_batch(struct batch_reader *batch, struct ipc_message *m
     int64_t length = flat_number(flat, header, 0, 8, 0);
     struct flat_vector nodes = flat_vector(flat, header, 1, 16);
     struct flat_vector buffers = flat_vector(flat, header, 2, 16);
+    struct flat_vector view_counts = flat_vector(flat, header, 4, 8);
     TRY(read_compression(batch, flat, header));
     if (flat->failed || !header->at)
         return invalid(batch->err, "damaged batch");
@@ -385,6 +408,8 @@ static enum status begin_batch(struct batch_reader *batch, struct ipc_message *m
     batch->nodes_left = nodes.count;
     batch->buffers = flat->data + buffers.at;
     batch->buffer_count = buffers.count;
+    batch->view_counts = flat->data + view_counts.at;
+    batch->view_counts_left = view_counts.count;
     batch->expand_left = body_bytes_max;
     batch->taken = arena_alloc_zero(batch->arena, buffers.count, sizeof *batch->taken);
     if (!batch->taken)
@@ -393,53 +418,116 @@ static enum status begin_batch(struct batch_reader *batch, struct ipc_message *m
     return STATUS_OK;
 }
 
-static enum status end_batch(const struct batch_reader *batch)
+static enum status end_batch(struct batch_reader *batch)
 {
+    batch->fault = NULL;
     if (batch->nodes_left || batch->buffer_at != batch->buffer_count)
         return invalid(batch->err, "more nodes or buffers than the schema has");
     return STATUS_OK;
 }
 
-static enum status read_dictionary_batch(struct arrow_reader *reader, struct ipc_message *message,
-                                         struct error *err)
+static enum status read_dictionary_values(struct batch_reader *batch, struct ipc_message *message,
+                                          const struct flat_table *data,
+                                          const struct arrow_field *field,
+                                          struct arrow_array **out_values)
 {
+    int64_t length;
+    struct arrow_array *values = arena_alloc_zero(batch->arena, 1, sizeof *values);
+    if (!values)
+        return no_memory(batch->arena, batch->err);
+    TRY(begin_batch(batch, message, data, &length));
+    TRY(read_column(batch, field, length, values));
+    TRY(end_batch(batch));
+    *out_values = values;
+    return STATUS_OK;
+}
+
+/* What a delta makes of a dictionary. Copies without end meet the bound of an arena, or, where each
+ * dictionary has one of its own, that of all growth. */
+static enum status grow_dictionary(struct arrow_reader *reader, const struct arrow_field *field,
+                                   const struct arrow_array *first, struct arena *arena,
+                                   struct arrow_array **inout_values, struct error *err)
+{
+    size_t bytes_before = arena->bytes_total;
+    struct arrow_array *sum = arena_alloc_zero(arena, 1, sizeof *sum);
+    if (!sum)
+        return no_memory(arena, err);
+    enum status status = array_concat(field, first, *inout_values, arena, sum, err);
+    if (status == STATUS_NO_MEMORY)
+        return no_memory(arena, err);
+    TRY(status);
+    size_t bytes = arena->bytes_total - bytes_before;
+    if (reader->keeps_current_only && bytes > reader->growth_left)
+        return error_set(err, STATUS_LIMIT,
+                         "arrow: column %.100s: a dictionary that grows too often", field->name);
+    reader->growth_left -= reader->keeps_current_only ? bytes : 0;
+    *inout_values = sum;
+    return STATUS_OK;
+}
+
+static enum status read_dictionary(struct arrow_reader *reader, struct ipc_message *message,
+                                   struct batch_reader *batch, struct dictionary *dictionary,
+                                   bool is_delta, struct arena *arena,
+                                   struct arrow_array **out_values, struct error *err)
+{
+    struct flat_table data = flat_child(&message->flat, &message->header, 1);
+    struct arrow_field field = dictionary_value_field(dictionary->field);
+    struct arrow_array *values;
+    if (reader->refuses_replacement && dictionary->values && !is_delta)
+        return error_set(err, STATUS_INVALID, "arrow: column %.100s: a second dictionary",
+                         field.name);
+    TRY(read_dictionary_values(batch, message, &data, &field, &values));
+    if (is_delta && dictionary->values)
+        TRY(grow_dictionary(reader, &field, dictionary->values, arena, &values, err));
+    *out_values = values;
+    return STATUS_OK;
+}
+
+enum status ipc_dictionary_batch_read(struct arrow_reader *reader, struct ipc_message *message,
+                                      void *memory, struct error *err)
+{
+    struct arena apart;
+    struct arrow_array *values;
     struct flat_reader *flat = &message->flat;
     struct batch_reader batch = {.reader = reader, .arena = &reader->arena, .err = err};
     int64_t id = flat_number(flat, &message->header, 0, 8, 0);
-    struct flat_table data = flat_child(flat, &message->header, 1);
     bool is_delta = flat_number(flat, &message->header, 2, 1, 0) != 0;
     while (batch.dictionary_at < reader->dictionary_count &&
            reader->dictionaries[batch.dictionary_at].id != id)
         batch.dictionary_at++;
-    if (flat->failed || batch.dictionary_at == reader->dictionary_count)
+    reader->fault = 0;
+    if (flat->failed || batch.dictionary_at == reader->dictionary_count) {
+        mem_free(memory);
         return invalid(err, "a dictionary that no column has");
+    }
     struct dictionary *dictionary = &reader->dictionaries[batch.dictionary_at];
-    struct arrow_field field = dictionary_value_field(dictionary->field);
-    struct arrow_array *values = arena_alloc_zero(&reader->arena, 1, sizeof *values);
-    if (!values)
-        return no_memory(&reader->arena, err);
-    int64_t length;
-    TRY(begin_batch(&batch, message, &data, &length));
-    TRY(read_column(&batch, &field, length, values));
-    TRY(end_batch(&batch));
-    /* Deltas that grow one dictionary over and over meet the arena's bound. */
-    if (is_delta && dictionary->values) {
-        struct arrow_array *sum = arena_alloc_zero(&reader->arena, 1, sizeof *sum);
-        if (!sum)
-            return no_memory(&reader->arena, err);
-        enum status status =
-            array_concat(&field, dictionary->values, values, &reader->arena, sum, err);
-        if (status == STATUS_NO_MEMORY)
-            return no_memory(&reader->arena, err);
-        TRY(status);
-        values = sum;
+    bool is_apart = reader->keeps_current_only && !dictionary->is_inner;
+    arena_init(&apart, reader->arena.bytes_max);
+    if (is_apart)
+        batch.arena = &apart;
+    enum status status = STATUS_OK;
+    if (memory && !arena_adopt(batch.arena, memory, message->bytes)) {
+        mem_free(memory);
+        status = no_memory(batch.arena, err);
+    }
+    if (status == STATUS_OK)
+        status = read_dictionary(reader, message, &batch, dictionary, is_delta, batch.arena,
+                                 &values, err);
+    if (status != STATUS_OK) {
+        reader->fault = find_fault(&batch, message);
+        arena_deinit(&apart);
+        return status;
+    }
+    if (is_apart) {
+        arena_deinit(&dictionary->arena);
+        dictionary->arena = apart;
     }
     dictionary->values = values;
     return STATUS_OK;
 }
 
-static enum status read_record_batch(struct arrow_reader *reader, struct ipc_message *message,
-                                     struct arrow_batch *out_batch, struct error *err)
+enum status ipc_record_batch_read(struct arrow_reader *reader, struct ipc_message *message,
+                                  struct arrow_batch *out_batch, struct error *err)
 {
     const struct arrow_schema *schema = reader->schema;
     struct arrow_batch result = {.schema = schema};
@@ -458,8 +546,10 @@ static enum status read_record_batch(struct arrow_reader *reader, struct ipc_mes
     TRY_OR_DONE(status, end_batch(&batch));
     *out_batch = result;
 done:
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        reader->fault = find_fault(&batch, message);
         arena_deinit(&result.arena);
+    }
     return status;
 }
 
@@ -470,9 +560,9 @@ enum status arrow_reader_next(struct arrow_reader *reader, struct arrow_batch *o
         struct ipc_message message;
         TRY(ipc_message_read(reader->rest, &reader->limits, &message, err));
         if (message.type == IPC_RECORD_BATCH)
-            TRY(read_record_batch(reader, &message, out_batch, err));
+            TRY(ipc_record_batch_read(reader, &message, out_batch, err));
         else if (message.type == IPC_DICTIONARY_BATCH)
-            TRY(read_dictionary_batch(reader, &message, err));
+            TRY(ipc_dictionary_batch_read(reader, &message, NULL, err));
         else
             return invalid(err, "a message that is neither dictionary nor batch");
         reader->rest =

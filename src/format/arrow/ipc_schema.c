@@ -18,28 +18,32 @@ static enum status invalid(struct error *err, const char *what)
     return error_set(err, STATUS_INVALID, "arrow: %s", what);
 }
 
-enum status ipc_message_read(struct span bytes, const struct arrow_limits *limits,
-                             struct ipc_message *out_message, struct error *err)
+enum status ipc_prefix_read(const uint8_t prefix[IPC_CONTINUATION_BYTES], uint64_t left,
+                            const struct arrow_limits *limits, uint32_t *out_metadata_bytes,
+                            struct error *err)
 {
-    if (bytes.length == 0)
-        return error_set(err, STATUS_NOT_FOUND, "arrow: end of stream");
-    if (bytes.length < IPC_CONTINUATION_BYTES)
-        return invalid(err, "message cut off");
-    if (get_le32(bytes.data) != UINT32_MAX)
+    if (get_le32(prefix) != UINT32_MAX)
         return invalid(err, "no message here");
-    uint32_t metadata_bytes = get_le32(bytes.data + 4);
+    uint32_t metadata_bytes = get_le32(prefix + 4);
     if (metadata_bytes == 0) {
-        if (bytes.length > IPC_CONTINUATION_BYTES)
+        if (left)
             return invalid(err, "bytes behind the end of the stream");
         return error_set(err, STATUS_NOT_FOUND, "arrow: end of stream");
     }
-    size_t left = bytes.length - IPC_CONTINUATION_BYTES;
     if (metadata_bytes > limits->metadata_bytes_max)
         return error_set(err, STATUS_TOO_LARGE, "arrow: metadata of %u bytes", metadata_bytes);
     if (metadata_bytes % 8 || metadata_bytes > left)
         return invalid(err, "message cut off");
-    struct ipc_message message = {.flat = {.data = bytes.data + IPC_CONTINUATION_BYTES,
-                                           .length = metadata_bytes,
+    *out_metadata_bytes = metadata_bytes;
+    return STATUS_OK;
+}
+
+enum status ipc_metadata_read(struct span metadata, uint64_t left,
+                              const struct arrow_limits *limits, struct ipc_message *out_message,
+                              struct error *err)
+{
+    struct ipc_message message = {.flat = {.data = metadata.data,
+                                           .length = metadata.length,
                                            .tables_left = limits->field_count_max * 8 + 1024}};
     struct flat_reader *flat = &message.flat;
     struct flat_table root = flat_root(flat);
@@ -51,26 +55,31 @@ enum status ipc_message_read(struct span bytes, const struct arrow_limits *limit
         return invalid(err, "damaged metadata");
     if (version != IPC_METADATA_V5 && version != IPC_METADATA_V4)
         return error_set(err, STATUS_UNSUPPORTED, "arrow: metadata version %d", (int)version);
-    left -= metadata_bytes;
     if (body_bytes < 0 || (uint64_t)body_bytes > left)
         return invalid(err, "body cut off");
-    message.body = span_of(flat->data + metadata_bytes, (size_t)body_bytes);
-    message.bytes = IPC_CONTINUATION_BYTES + metadata_bytes + (size_t)body_bytes;
+    message.body = span_of(NULL, (size_t)body_bytes);
+    message.bytes = IPC_CONTINUATION_BYTES + metadata.length + (size_t)body_bytes;
     *out_message = message;
     return STATUS_OK;
 }
 
-/* ---- schema ---- */
+enum status ipc_message_read(struct span bytes, const struct arrow_limits *limits,
+                             struct ipc_message *out_message, struct error *err)
+{
+    uint32_t metadata_bytes;
+    if (bytes.length == 0)
+        return error_set(err, STATUS_NOT_FOUND, "arrow: end of stream");
+    if (bytes.length < IPC_CONTINUATION_BYTES)
+        return invalid(err, "message cut off");
+    size_t left = bytes.length - IPC_CONTINUATION_BYTES;
+    TRY(ipc_prefix_read(bytes.data, left, limits, &metadata_bytes, err));
+    struct span metadata = span_of(bytes.data + IPC_CONTINUATION_BYTES, metadata_bytes);
+    TRY(ipc_metadata_read(metadata, left - metadata_bytes, limits, out_message, err));
+    out_message->body.data = metadata.data + metadata.length;
+    return STATUS_OK;
+}
 
-struct schema_reader {
-    struct flat_reader *flat;
-    const struct arrow_limits *limits;
-    struct arena *arena;
-    struct error *err;
-    uint32_t fields_left;
-    int64_t dictionaries; /* seen so far */
-    int64_t *ids;         /* of them */
-};
+/* ---- schema ---- */
 
 static enum status unsupported(const struct schema_reader *reader, const struct arrow_field *field,
                                const char *what)
@@ -96,87 +105,34 @@ static enum status read_name(struct schema_reader *reader, const struct flat_tab
     return field->name ? STATUS_OK : out_of_memory(reader);
 }
 
-static enum status read_type(struct schema_reader *reader, const struct flat_table *table,
-                             struct arrow_field *field)
+/* Indices are int32; others are taken where origins are. */
+static enum status read_index_type(const struct schema_reader *reader,
+                                   const struct flat_table *encoding,
+                                   const struct arrow_field *field, struct arrow_origin *origin)
 {
-    struct flat_reader *flat = reader->flat;
-    struct flat_table type = flat_child(flat, table, 3);
-    int64_t id = flat_number(flat, table, 2, 1, 0);
-    switch (id) {
-    case IPC_NULL:
-        field->type = ARROW_NULL;
-        break;
-    case IPC_INT: {
-        int64_t bits = flat_number(flat, &type, 0, 4, 0);
-        if (flat_number(flat, &type, 1, 1, 0) == 0 || (bits != 32 && bits != 64))
-            return unsupported(reader, field, "integers other than int32 and int64");
-        field->type = bits == 32 ? ARROW_INT32 : ARROW_INT64;
-        break;
-    }
-    case IPC_FLOATING_POINT: {
-        int64_t precision = flat_number(flat, &type, 0, 2, 0);
-        if (precision != IPC_SINGLE && precision != IPC_DOUBLE)
-            return unsupported(reader, field, "half floats");
-        field->type = precision == IPC_SINGLE ? ARROW_FLOAT : ARROW_DOUBLE;
-        break;
-    }
-    case IPC_BINARY:
-        field->type = ARROW_BINARY;
-        break;
-    case IPC_UTF8:
-        field->type = ARROW_UTF8;
-        break;
-    case IPC_BOOL:
-        field->type = ARROW_BOOL;
-        break;
-    case IPC_DATE:
-        if (flat_number(flat, &type, 0, 2, 1) != IPC_DAY)
-            return unsupported(reader, field, "dates in milliseconds");
-        field->type = ARROW_DATE32;
-        break;
-    case IPC_TIMESTAMP:
-        if (flat_number(flat, &type, 0, 2, 0) != IPC_MICROSECOND)
-            return unsupported(reader, field, "timestamps in other units than microseconds");
-        field->type = ARROW_TIMESTAMP_US;
-        field->is_instant = flat_text(flat, &type, 1).length > 0;
-        break;
-    case IPC_FIXED_SIZE_BINARY: {
-        enum { FIXED_BYTES_MAX = 1 << 16 };
-        int64_t width = flat_number(flat, &type, 0, 4, 0);
-        if (width < 1 || width > FIXED_BYTES_MAX)
-            return unsupported(reader, field, "fixed binary of this width");
-        field->type = ARROW_FIXED;
-        field->byte_width = (int32_t)width;
-        break;
-    }
-    case IPC_LIST:
-        field->type = ARROW_LIST;
-        break;
-    case IPC_STRUCT:
-        field->type = ARROW_STRUCT;
-        break;
-    case IPC_MAP:
-        field->type = ARROW_MAP;
-        break;
-    default:
-        return error_set(reader->err, STATUS_UNSUPPORTED, "arrow: column %.100s: type %d",
-                         field->name, (int)id);
-    }
-    return flat->failed || !type.at ? invalid(reader->err, "damaged type") : STATUS_OK;
+    struct flat_table type = flat_child(reader->flat, encoding, 1);
+    if (!type.at)
+        return STATUS_OK;
+    int64_t bits = flat_number(reader->flat, &type, 0, 4, 0);
+    bool is_signed = flat_number(reader->flat, &type, 1, 1, 0) != 0;
+    if (bits == 32 && is_signed)
+        return STATUS_OK;
+    if (!reader->takes_origins || (bits != 8 && bits != 16 && bits != 32 && bits != 64))
+        return unsupported(reader, field, "dictionary indices other than int32");
+    origin->index_bits = (uint8_t)bits;
+    origin->index_is_unsigned = !is_signed;
+    return STATUS_OK;
 }
 
 static enum status read_dictionary(struct schema_reader *reader, const struct flat_table *table,
-                                   struct arrow_field *field)
+                                   struct arrow_field *field, struct arrow_origin *origin)
 {
     struct flat_reader *flat = reader->flat;
     struct flat_table encoding = flat_child(flat, table, 4);
     if (!encoding.at)
         return flat->failed ? invalid(reader->err, "damaged dictionary encoding") : STATUS_OK;
     int64_t id = flat_number(flat, &encoding, 0, 8, 0);
-    struct flat_table index_type = flat_child(flat, &encoding, 1);
-    if (index_type.at && (flat_number(flat, &index_type, 0, 4, 0) != 32 ||
-                          flat_number(flat, &index_type, 1, 1, 0) == 0))
-        return unsupported(reader, field, "dictionary indices other than int32");
+    TRY(read_index_type(reader, &encoding, field, origin));
     if (id < 0 || id == INT64_MAX)
         return unsupported(reader, field, "this dictionary id");
     for (int64_t i = 0; i < reader->dictionaries; i++)
@@ -189,10 +145,10 @@ static enum status read_dictionary(struct schema_reader *reader, const struct fl
     return STATUS_OK;
 }
 
-static void read_field_id(struct schema_reader *reader, const struct flat_table *table,
-                          struct arrow_field *field)
+static enum status read_metadata(struct schema_reader *reader, const struct flat_table *table,
+                                 struct arrow_field *field, struct arrow_origin *origin)
 {
-    enum { PAIRS_MAX = 256 };
+    enum { PAIRS_MAX = 256, NAME_BYTES_MAX = 256 };
     struct flat_reader *flat = reader->flat;
     struct flat_vector pairs = flat_vector(flat, table, 6, 4);
     for (uint32_t i = 0; !flat->failed && i < pairs.count && i < PAIRS_MAX; i++) {
@@ -202,7 +158,30 @@ static void read_field_id(struct schema_reader *reader, const struct flat_table 
         if (span_equal(key, span_of_text(IPC_FIELD_ID_KEY)) && text.length &&
             parse_i64((const char *)text.data, text.length, &id) && id > 0 && id <= INT32_MAX)
             field->field_id = (int32_t)id;
+        if (reader->takes_origins && span_equal(key, span_of_text(IPC_EXTENSION_KEY)) &&
+            text.length && text.length <= NAME_BYTES_MAX && utf8_is_valid(text.data, text.length)) {
+            origin->extension =
+                arena_copy_text(reader->arena, (const char *)text.data, text.length);
+            if (!origin->extension)
+                return out_of_memory(reader);
+        }
     }
+    return STATUS_OK;
+}
+
+/* What there is to say about a field beside its type, if anything. */
+static enum status keep_origin(const struct schema_reader *reader,
+                               const struct arrow_origin *origin, struct arrow_field *field)
+{
+    if (origin->kind == ARROW_ORIGIN_SAME && !origin->timezone && !origin->extension &&
+        !origin->index_bits)
+        return STATUS_OK;
+    struct arrow_origin *kept = arena_alloc(reader->arena, sizeof *kept);
+    if (!kept)
+        return out_of_memory(reader);
+    *kept = *origin;
+    field->origin = kept;
+    return STATUS_OK;
 }
 
 static enum status read_field(struct schema_reader *reader, const struct flat_table *table,
@@ -247,11 +226,13 @@ static enum status read_field(struct schema_reader *reader, const struct flat_ta
                               uint32_t depth, struct arrow_field *field)
 {
     struct flat_reader *flat = reader->flat;
+    struct arrow_origin origin = {.kind = ARROW_ORIGIN_SAME};
     TRY(read_name(reader, table, field));
     field->is_nullable = flat_number(flat, table, 1, 1, 0) != 0;
-    TRY(read_type(reader, table, field));
-    TRY(read_dictionary(reader, table, field));
-    read_field_id(reader, table, field);
+    TRY(ipc_type_read(reader, table, field, &origin));
+    TRY(read_dictionary(reader, table, field, &origin));
+    TRY(read_metadata(reader, table, field, &origin));
+    TRY(keep_origin(reader, &origin, field));
     struct flat_vector children = flat_vector(flat, table, 5, 4);
     if (field->type == ARROW_MAP)
         TRY(skip_entries(reader, &children));
@@ -267,6 +248,34 @@ static enum status read_field(struct schema_reader *reader, const struct flat_ta
     return STATUS_OK;
 }
 
+enum status ipc_schema_read(struct flat_reader *flat, const struct flat_table *table,
+                            const struct arrow_limits *limits, bool takes_origins,
+                            struct arena *arena, struct arrow_schema *out_schema, struct error *err)
+{
+    if (flat_number(flat, table, 0, 2, 0) != 0)
+        return error_set(err, STATUS_UNSUPPORTED, "arrow: big-endian data");
+    struct flat_vector fields = flat_vector(flat, table, 1, 4);
+    struct arrow_schema schema = {.field_count = fields.count};
+    struct schema_reader reader = {.flat = flat,
+                                   .limits = limits,
+                                   .arena = arena,
+                                   .err = err,
+                                   .takes_origins = takes_origins,
+                                   .fields_left = limits->field_count_max};
+    reader.ids = mem_alloc_zero((size_t)limits->field_count_max + 1, sizeof *reader.ids);
+    if (!reader.ids)
+        return out_of_memory(&reader);
+    enum status status = flat->failed ? invalid(err, "damaged schema")
+                                      : read_fields(&reader, &fields, 1, &schema.fields);
+    mem_free(reader.ids);
+    if (status != STATUS_OK)
+        return status;
+    if (flat->failed)
+        return invalid(err, "damaged schema");
+    *out_schema = schema;
+    return STATUS_OK;
+}
+
 enum status arrow_ipc_read_schema(struct span bytes, const struct arrow_limits *limits,
                                   struct arena *arena, struct arrow_schema *out_schema,
                                   size_t *out_bytes_read, struct error *err)
@@ -279,27 +288,7 @@ enum status arrow_ipc_read_schema(struct span bytes, const struct arrow_limits *
         return status;
     if (message.type != IPC_SCHEMA)
         return invalid(err, "the first message is not a schema");
-    struct flat_reader *flat = &message.flat;
-    if (flat_number(flat, &message.header, 0, 2, 0) != 0)
-        return error_set(err, STATUS_UNSUPPORTED, "arrow: big-endian data");
-    struct flat_vector fields = flat_vector(flat, &message.header, 1, 4);
-    struct arrow_schema schema = {.field_count = fields.count};
-    struct schema_reader reader = {.flat = flat,
-                                   .limits = limits,
-                                   .arena = arena,
-                                   .err = err,
-                                   .fields_left = limits->field_count_max};
-    reader.ids = mem_alloc_zero((size_t)limits->field_count_max + 1, sizeof *reader.ids);
-    if (!reader.ids)
-        return out_of_memory(&reader);
-    status = flat->failed ? invalid(err, "damaged schema")
-                          : read_fields(&reader, &fields, 1, &schema.fields);
-    mem_free(reader.ids);
-    if (status != STATUS_OK)
-        return status;
-    if (flat->failed)
-        return invalid(err, "damaged schema");
-    *out_schema = schema;
+    TRY(ipc_schema_read(&message.flat, &message.header, limits, false, arena, out_schema, err));
     *out_bytes_read = message.bytes;
     return STATUS_OK;
 }

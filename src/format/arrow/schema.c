@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Schemas: deep copy, equality, fingerprint.
+ * Schemas: names of types, deep copy, equality, fingerprint.
  */
 #include "format/arrow/arrow_internal.h"
 
@@ -17,6 +17,105 @@ const char *arrow_type_name(enum arrow_type type)
     return (unsigned)type < ARROW_TYPE_COUNT ? type_names[type] : "unknown";
 }
 
+static const char *unit_name(enum arrow_unit unit)
+{
+    static const char *const names[] = {"s", "ms", "us", "ns"};
+    return names[unit];
+}
+
+static void describe_timestamp(const struct arrow_field *field, enum arrow_unit unit,
+                               struct buf *out)
+{
+    const char *zone = field->origin && field->origin->timezone ? field->origin->timezone
+                       : field->is_instant                      ? "UTC"
+                                                                : NULL;
+    buf_format(out, "timestamp[%s%s%s]", unit_name(unit), zone ? ", " : "", zone ? zone : "");
+}
+
+static void describe_origin(const struct arrow_field *field, struct buf *out)
+{
+    const struct arrow_origin *origin = field->origin;
+    int bits = field->byte_width * 8;
+    switch (origin->kind) {
+    case ARROW_ORIGIN_INT:
+        buf_format(out, "int%d", bits);
+        break;
+    case ARROW_ORIGIN_UINT:
+        buf_format(out, "uint%d", bits);
+        break;
+    case ARROW_ORIGIN_HALF:
+        buf_put_text(out, "float16");
+        break;
+    case ARROW_ORIGIN_DECIMAL:
+        buf_format(out, "decimal%d[%d, %d]", bits, (int)origin->precision, (int)origin->scale);
+        break;
+    case ARROW_ORIGIN_DATE_MS:
+        buf_put_text(out, "date64");
+        break;
+    case ARROW_ORIGIN_TIME:
+        buf_format(out, "time%d[%s]", bits, unit_name(origin->unit));
+        break;
+    case ARROW_ORIGIN_TIMESTAMP:
+        describe_timestamp(field, origin->unit, out);
+        break;
+    case ARROW_ORIGIN_DURATION:
+        buf_format(out, "duration[%s]", unit_name(origin->unit));
+        break;
+    case ARROW_ORIGIN_MONTHS:
+        buf_put_text(out, "interval[months]");
+        break;
+    case ARROW_ORIGIN_DAY_TIME:
+        buf_put_text(out, "interval[day_time]");
+        break;
+    case ARROW_ORIGIN_MONTH_DAY_NANO:
+        buf_put_text(out, "interval[month_day_nano]");
+        break;
+    case ARROW_ORIGIN_LARGE:
+        buf_format(out, "large_%s", arrow_type_name(field->type));
+        break;
+    case ARROW_ORIGIN_VIEW:
+        buf_format(out, "%s_view", arrow_type_name(field->type));
+        break;
+    case ARROW_ORIGIN_FIXED_LIST:
+        buf_format(out, "list[%d]", (int)origin->list_size);
+        break;
+    case ARROW_ORIGIN_SAME:
+        break;
+    }
+}
+
+void arrow_type_describe(const struct arrow_field *field, struct buf *out)
+{
+    const struct arrow_origin *origin = field->origin;
+    if (field->is_dictionary)
+        buf_format(out, "dictionary[%sint%d, ", origin && origin->index_is_unsigned ? "u" : "",
+                   origin && origin->index_bits ? origin->index_bits : 32);
+    if (origin && origin->kind != ARROW_ORIGIN_SAME)
+        describe_origin(field, out);
+    else if (field->type == ARROW_TIMESTAMP_US)
+        describe_timestamp(field, ARROW_MICROS, out);
+    else if (field->type == ARROW_FIXED)
+        buf_format(out, "fixed[%d]", (int)field->byte_width);
+    else
+        buf_put_text(out, arrow_type_name(field->type));
+    if (field->is_dictionary)
+        buf_put_byte(out, ']');
+}
+
+static const struct arrow_origin *copy_origin(const struct arrow_origin *from, struct arena *arena)
+{
+    struct arrow_origin *copy = arena_alloc(arena, sizeof *copy);
+    if (!copy)
+        return NULL;
+    *copy = *from;
+    if (from->timezone)
+        copy->timezone = arena_copy_text(arena, from->timezone, strlen(from->timezone));
+    if (from->extension)
+        copy->extension = arena_copy_text(arena, from->extension, strlen(from->extension));
+    return (from->timezone && !copy->timezone) || (from->extension && !copy->extension) ? NULL
+                                                                                        : copy;
+}
+
 static bool copy_fields(const struct arrow_field *from, uint32_t count, struct arena *arena,
                         struct arrow_field **out_fields)
 {
@@ -27,6 +126,8 @@ static bool copy_fields(const struct arrow_field *from, uint32_t count, struct a
         fields[i] = from[i];
         fields[i].name = arena_copy_text(arena, from[i].name, strlen(from[i].name));
         if (!fields[i].name)
+            return false;
+        if (from[i].origin && !(fields[i].origin = copy_origin(from[i].origin, arena)))
             return false;
         fields[i].children = NULL;
         if (from[i].child_count &&
@@ -47,6 +148,20 @@ enum status arrow_schema_copy(const struct arrow_schema *from, struct arena *are
     return STATUS_OK;
 }
 
+static bool texts_equal(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool origins_equal(const struct arrow_origin *a, const struct arrow_origin *b)
+{
+    return a == b ||
+           (a && b && a->kind == b->kind && a->unit == b->unit && a->precision == b->precision &&
+            a->scale == b->scale && a->list_size == b->list_size &&
+            a->index_bits == b->index_bits && a->index_is_unsigned == b->index_is_unsigned &&
+            texts_equal(a->timezone, b->timezone) && texts_equal(a->extension, b->extension));
+}
+
 static bool fields_equal(const struct arrow_field *a, const struct arrow_field *b, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -54,6 +169,7 @@ static bool fields_equal(const struct arrow_field *a, const struct arrow_field *
             a[i].is_dictionary != b[i].is_dictionary || a[i].is_instant != b[i].is_instant ||
             a[i].byte_width != b[i].byte_width || a[i].field_id != b[i].field_id ||
             a[i].child_count != b[i].child_count || strcmp(a[i].name, b[i].name) != 0 ||
+            !origins_equal(a[i].origin, b[i].origin) ||
             !fields_equal(a[i].children, b[i].children, a[i].child_count))
             return false;
     }

@@ -10,6 +10,15 @@ static enum status invalid(const struct arrow_field *field, struct error *err, c
     return error_set(err, STATUS_INVALID, "arrow: column %.100s: %s", field->name, what);
 }
 
+/* The same with the place and the slot at fault. */
+static enum status wrong(const struct arrow_field *field, struct array_checking *checking,
+                         const void *place, int64_t slot, const char *what, struct error *err)
+{
+    checking->fault = place;
+    return error_set(err, STATUS_INVALID, "arrow: column %.100s: %s (slot %lld)", field->name, what,
+                     (long long)slot);
+}
+
 static bool is_zero(const uint8_t *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -29,7 +38,8 @@ static bool null_slots_are_zero(const struct arrow_array *array, const void *val
 }
 
 static enum status check_validity(const struct arrow_field *field, struct arrow_array *array,
-                                  const struct arrow_array *parent, struct error *err)
+                                  const struct arrow_array *parent, struct array_checking *checking,
+                                  struct error *err)
 {
     if (array->length < 0 || array->length > INT32_MAX)
         return invalid(field, err, "bad length");
@@ -46,7 +56,8 @@ static enum status check_validity(const struct arrow_field *field, struct arrow_
     /* A struct that is null says nothing about its children. */
     for (int64_t i = 0; i < array->length; i++)
         if (!arrow_is_valid(array, i) && (!parent || arrow_is_valid(parent, i)))
-            return invalid(field, err, "null in a column that has none");
+            return wrong(field, checking, array->validity + i / 8, i,
+                         "null in a column that has none", err);
     return STATUS_OK;
 }
 
@@ -57,8 +68,12 @@ static enum status check_offsets(const struct arrow_field *field, const struct a
     bool is_falling = offsets[0] < 0;
     for (int64_t i = 0; i < array->length; i++)
         is_falling |= offsets[i + 1] < offsets[i];
-    if (is_falling)
-        return invalid(field, err, "offsets that fall");
+    if (is_falling) {
+        int64_t i = 0;
+        for (int32_t last = 0; offsets[i] >= last; i++)
+            last = offsets[i];
+        return wrong(field, checking, &offsets[i], i, "offsets that fall", err);
+    }
     checking->is_canonical = checking->is_canonical && offsets[0] == 0;
     for (int64_t i = 0; array->null_count && checking->is_canonical && i < array->length; i++)
         checking->is_canonical = arrow_is_valid(array, i) || offsets[i] == offsets[i + 1];
@@ -68,7 +83,7 @@ static enum status check_offsets(const struct arrow_field *field, const struct a
 /* All at once where that answers; slot by slot where it does not, because bytes behind null slots
  * need not be text. */
 static enum status check_text(const struct arrow_field *field, const struct arrow_array *array,
-                              struct error *err)
+                              struct array_checking *checking, struct error *err)
 {
     const int32_t *offsets = array->offsets;
     const uint8_t *data = array->values;
@@ -81,18 +96,18 @@ static enum status check_text(const struct arrow_field *field, const struct arro
     for (int64_t i = 0; !is_text && i < array->length; i++)
         if (arrow_is_valid(array, i) &&
             !utf8_is_valid(data + offsets[i], (size_t)(offsets[i + 1] - offsets[i])))
-            return invalid(field, err, "text that is not UTF-8");
+            return wrong(field, checking, data + offsets[i], i, "text that is not UTF-8", err);
     return STATUS_OK;
 }
 
 static enum status check_indices(const struct arrow_field *field, const struct arrow_array *array,
-                                 struct error *err)
+                                 struct array_checking *checking, struct error *err)
 {
     const int32_t *indices = array->values;
     int64_t count = array->dictionary->length;
     for (int64_t i = 0; i < array->length; i++)
         if ((indices[i] < 0 || indices[i] >= count) && arrow_is_valid(array, i))
-            return invalid(field, err, "dictionary index out of range");
+            return wrong(field, checking, &indices[i], i, "dictionary index out of range", err);
     return STATUS_OK;
 }
 
@@ -108,7 +123,8 @@ static enum status check_list(const struct arrow_field *field, struct arrow_arra
         if (array->children[i].length != array->children[0].length)
             return invalid(field, err, "keys and values of different counts");
         if (array->offsets[array->length] > array->children[i].length)
-            return invalid(field, err, "offsets past the elements");
+            return wrong(field, checking, &array->offsets[array->length], array->length,
+                         "offsets past the elements", err);
         TRY(check(&field->children[i], &array->children[i], NULL, checking, err));
     }
     return STATUS_OK;
@@ -122,7 +138,7 @@ static enum status check_dictionary(const struct arrow_field *field, struct arro
         return invalid(field, err, "no dictionary");
     if (!checking->trusts_dictionaries)
         TRY(check(&values, array->dictionary, NULL, checking, err));
-    TRY(check_indices(field, array, err));
+    TRY(check_indices(field, array, checking, err));
     checking->is_canonical =
         checking->is_canonical && null_slots_are_zero(array, array->values, sizeof(int32_t));
     return STATUS_OK;
@@ -132,7 +148,7 @@ static enum status check(const struct arrow_field *field, struct arrow_array *ar
                          const struct arrow_array *parent, struct array_checking *checking,
                          struct error *err)
 {
-    TRY(check_validity(field, array, parent, err));
+    TRY(check_validity(field, array, parent, checking, err));
     if (field->is_dictionary)
         return check_dictionary(field, array, checking, err);
     switch (type_layout(field->type)) {
@@ -149,7 +165,7 @@ static enum status check(const struct arrow_field *field, struct arrow_array *ar
         return STATUS_OK;
     case LAYOUT_BYTES:
         TRY(check_offsets(field, array, checking, err));
-        return field->type == ARROW_UTF8 ? check_text(field, array, err) : STATUS_OK;
+        return field->type == ARROW_UTF8 ? check_text(field, array, checking, err) : STATUS_OK;
     case LAYOUT_LIST:
         return check_list(field, array, checking, err);
     case LAYOUT_STRUCT:
