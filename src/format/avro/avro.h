@@ -2,8 +2,8 @@
  *
  * Avro object container files (Avro 1.11 specification, "Object Container Files", "Binary
  * Encoding"): a writer for records the caller encodes, and a reader that walks the writer's schema
- * and yields trees of typed values, found by Iceberg's field ids or by name. Codecs null and
- * deflate.
+ * and yields trees of typed values, found by Iceberg's field ids or by name. Written are the codecs
+ * null and deflate, read also snappy and zstandard.
  *
  * Whatever bytes come in, the reader answers with a status: lengths, counts and nesting are bounded
  * before memory is taken for them. Pure; an object belongs to one thread at a time.
@@ -90,6 +90,7 @@ struct avro_type {
     uint32_t symbol_count;
     uint32_t fixed_bytes;
     int32_t precision, scale; /* decimal */
+    bool is_local;            /* timestamps: no instants ("local-", or Iceberg's adjust-to-utc) */
 };
 
 /* ---- values ---- */
@@ -115,7 +116,7 @@ bool avro_get_bytes(const struct avro_value *record, int32_t field_id, struct sp
 /* ---- reader ---- */
 
 struct avro_limits {
-    size_t block_bytes_max;  /* of one block, expanded; default 256 MiB */
+    size_t block_bytes_max;  /* of one block, stored and expanded; default 256 MiB */
     uint32_t type_count_max; /* of nodes in the schema; default 20,000 */
     uint32_t depth_max;      /* of types and values; default 32 */
 };
@@ -128,14 +129,18 @@ struct avro_reader;
  * UNSUPPORTED for another codec. */
 enum status avro_reader_create(struct span file, const struct avro_limits *limits,
                                struct avro_reader **out_reader, struct error *err) MUST_CHECK;
+/* The same through a source, which must outlive the reader: a block at a time is in memory. */
+enum status avro_reader_open(struct byte_source source, const struct avro_limits *limits,
+                             struct avro_reader **out_reader, struct error *err) MUST_CHECK;
 void avro_reader_destroy(struct avro_reader *reader); /* accepts NULL */
 const struct avro_type *avro_reader_type(const struct avro_reader *reader);
-/* The header's value under `key`; false if it has none. Borrowed from the file. */
+/* The header's value under `key`; false if it has none. Borrowed from the file or the reader. */
 bool avro_reader_metadata(const struct avro_reader *reader, const char *key,
                           struct span *out_value);
 
-/* The next record, its tree and bytes owned by `arena`. NOT_FOUND at the end, CORRUPT for damage.
- */
+/* The next record (of any type: what the schema says), its tree and bytes owned by `arena`.
+ * NOT_FOUND at the end; CORRUPT for damage, with the byte where the block begins, and that within
+ * what it holds; TOO_LARGE for a block past its limit. */
 enum status avro_reader_next(struct avro_reader *reader, struct arena *arena,
                              const struct avro_value **out_record, struct error *err) MUST_CHECK;
 

@@ -4,11 +4,24 @@
  * schema. What bounds a hostile file: a block never holds more records than bytes, an array never
  * more items than bytes are left, values nest to depth_max, and a record may not have many more
  * values than its block has bytes (types without bytes, referred to many times, would multiply).
+ *
+ * A file in memory is walked where it lies. Of one behind a source, the header stays, and a window
+ * holds the block at hand.
  */
 #include "format/avro/avro_internal.h"
 #include "format/codec/codec.h"
 
-enum { SYNC_BYTES = 16, HEADER_ENTRIES_MAX = 10000, FREE_VALUES = 100000 };
+enum {
+    SYNC_BYTES = 16,
+    HEADER_ENTRIES_MAX = 10000,
+    HEADER_BYTES_MIN = 1 << 14, /* read at first */
+    HEADER_BYTES_MAX = 1 << 24,
+    WINDOW_BYTES_MIN = 1 << 16,
+    COUNT_BYTES_MAX = 20, /* of a block's two numbers */
+    FREE_VALUES = 100000,
+};
+
+enum stored_as { STORED_PLAIN, STORED_DEFLATE, STORED_SNAPPY, STORED_ZSTD };
 
 struct header_entry {
     struct span key, value;
@@ -20,12 +33,16 @@ struct avro_reader {
     const struct avro_type *type;
     struct header_entry *entries;
     size_t entry_count;
-    bool is_deflate;
+    enum stored_as codec;
     const uint8_t *sync;
-    struct cursor file; /* behind the current block */
-    size_t file_bytes;
-    struct buf expanded; /* deflate: the current block */
+    struct byte_source source;  /* `read` NULL: the file is in memory */
+    struct buf header, window;  /* with a source */
+    struct cursor file;         /* behind the current block: in the file's memory, or the window */
+    uint64_t file_bytes, ahead; /* of all; of those that `file` does not hold yet */
+    uint64_t block_at;          /* where the current block begins */
+    struct buf expanded;        /* codecs: the current block */
     struct cursor block;
+    const uint8_t *block_start;
     int64_t records_left; /* in the current block */
     uint64_t values_left; /* of the current record */
 };
@@ -121,7 +138,7 @@ static enum status read_entries(struct avro_reader *reader, struct error *err)
 {
     struct cursor *file = &reader->file;
     for (uint64_t count; (count = read_count(file)) > 0 && !file->failed;) {
-        if (count > HEADER_ENTRIES_MAX - reader->entry_count || count > cursor_left(file))
+        if (count > HEADER_ENTRIES_MAX - reader->entry_count)
             return error_set(err, STATUS_INVALID, "Avro header: too many entries");
         size_t total = reader->entry_count + (size_t)count;
         struct header_entry *entries = arena_alloc_zero(&reader->arena, total, sizeof *entries);
@@ -139,37 +156,78 @@ static enum status read_entries(struct avro_reader *reader, struct error *err)
     return STATUS_OK;
 }
 
-static enum status read_header(struct avro_reader *reader, struct error *err)
+/* Magic, entries and sync mark; entries borrow the bytes. INVALID with `failed` in the cursor where
+ * more bytes might help. */
+static enum status scan_header(struct avro_reader *reader, struct error *err)
 {
     const uint8_t *magic = cursor_take(&reader->file, 4);
     if (!magic || memcmp(magic, "Obj\x01", 4) != 0)
         return error_set(err, STATUS_INVALID, "not an Avro container file");
     TRY(read_entries(reader, err));
     reader->sync = cursor_take(&reader->file, SYNC_BYTES);
-    if (!reader->sync)
-        return error_set(err, STATUS_INVALID, "Avro header: ends too early");
-    struct span codec = span_of_text("null"), schema;
-    avro_reader_metadata(reader, "avro.codec", &codec);
-    reader->is_deflate = span_equal(codec, span_of_text("deflate"));
-    if (!reader->is_deflate && !span_equal(codec, span_of_text("null")))
+    return reader->sync ? STATUS_OK : error_set(err, STATUS_INVALID, "Avro header: ends too early");
+}
+
+static enum status understand_header(struct avro_reader *reader, struct error *err)
+{
+    static const char *const codecs[] = {[STORED_PLAIN] = "null",
+                                         [STORED_DEFLATE] = "deflate",
+                                         [STORED_SNAPPY] = "snappy",
+                                         [STORED_ZSTD] = "zstandard"};
+    struct span name = span_of_text(codecs[STORED_PLAIN]), schema;
+    size_t codec = 0;
+    avro_reader_metadata(reader, "avro.codec", &name);
+    while (codec < COUNT_OF(codecs) && !span_equal(name, span_of_text(codecs[codec])))
+        codec++;
+    if (codec == COUNT_OF(codecs))
         return error_set(err, STATUS_UNSUPPORTED, "Avro codec \"%.*s\"",
-                         (int)size_min(codec.length, 32), (const char *)codec.data);
+                         (int)size_min(name.length, 32), (const char *)name.data);
+    reader->codec = (enum stored_as)codec;
     if (!avro_reader_metadata(reader, "avro.schema", &schema))
         return error_set(err, STATUS_INVALID, "Avro header: no schema");
     return avro_schema_parse(schema, &reader->limits, &reader->arena, &reader->type, err);
 }
 
-enum status avro_reader_create(struct span file, const struct avro_limits *limits,
-                               struct avro_reader **out_reader, struct error *err)
+/* From memory: all at once. From a source: in growing steps, until the header is whole. */
+static enum status read_header(struct avro_reader *reader, struct error *err)
+{
+    if (!reader->source.read) {
+        TRY(scan_header(reader, err));
+        return understand_header(reader, err);
+    }
+    for (size_t wanted = HEADER_BYTES_MIN;; wanted *= 4) {
+        size_t have = reader->header.length;
+        size_t bytes = wanted < reader->file_bytes ? wanted : (size_t)reader->file_bytes;
+        uint8_t *place = buf_extend(&reader->header, bytes - have);
+        if (!place && bytes > have)
+            return buf_status(&reader->header, "Avro header", err);
+        if (bytes > have)
+            TRY(byte_source_read(&reader->source, have, bytes - have, place, err));
+        reader->file = cursor_of(reader->header.data, bytes);
+        reader->entry_count = 0;
+        arena_clear(&reader->arena);
+        enum status status = scan_header(reader, err);
+        if (status == STATUS_INVALID && reader->file.failed && bytes < reader->file_bytes &&
+            bytes < HEADER_BYTES_MAX)
+            continue;
+        TRY(status);
+        reader->ahead = reader->file_bytes - bytes;
+        return understand_header(reader, err);
+    }
+}
+
+static enum status create(struct span file, struct byte_source source,
+                          const struct avro_limits *limits, struct avro_reader **out_reader,
+                          struct error *err)
 {
     struct avro_reader *reader = mem_alloc_zero(1, sizeof *reader);
     if (!reader)
         return error_set(err, STATUS_NO_MEMORY, "Avro reader: out of memory");
     reader->limits = limits ? *limits : avro_limits_default();
+    reader->source = source;
     reader->file = cursor_of(file.data, file.length);
-    reader->file_bytes = file.length;
+    reader->file_bytes = source.read ? source.file_bytes : file.length;
     arena_init(&reader->arena, (size_t)64 << 20);
-    buf_init(&reader->expanded, 0);
     enum status status = read_header(reader, err);
     if (status == STATUS_OK)
         *out_reader = reader;
@@ -178,11 +236,25 @@ enum status avro_reader_create(struct span file, const struct avro_limits *limit
     return status;
 }
 
+enum status avro_reader_create(struct span file, const struct avro_limits *limits,
+                               struct avro_reader **out_reader, struct error *err)
+{
+    return create(file, (struct byte_source){.read = NULL}, limits, out_reader, err);
+}
+
+enum status avro_reader_open(struct byte_source source, const struct avro_limits *limits,
+                             struct avro_reader **out_reader, struct error *err)
+{
+    return create((struct span){0}, source, limits, out_reader, err);
+}
+
 void avro_reader_destroy(struct avro_reader *reader)
 {
     if (!reader)
         return;
     arena_deinit(&reader->arena);
+    buf_deinit(&reader->header);
+    buf_deinit(&reader->window);
     buf_deinit(&reader->expanded);
     mem_free(reader);
 }
@@ -191,13 +263,39 @@ void avro_reader_destroy(struct avro_reader *reader)
 
 static enum status corrupt(const struct avro_reader *reader, const char *what, struct error *err)
 {
-    return error_set(err, STATUS_CORRUPT, "Avro block before byte %zu: %s",
-                     reader->file_bytes - cursor_left(&reader->file), what);
+    return error_set(
+        err, STATUS_CORRUPT, "Avro block at byte %llu, %s byte %zu: %s",
+        (unsigned long long)reader->block_at, reader->codec == STORED_PLAIN ? "data" : "expanded",
+        reader->block_start ? (size_t)(reader->block.at - reader->block_start) : 0, what);
+}
+
+/* Makes the next `bytes` bytes of the file, or as many as it has, lie behind the cursor. */
+static enum status fill(struct avro_reader *reader, size_t bytes, struct error *err)
+{
+    size_t have = cursor_left(&reader->file);
+    if (have >= bytes || reader->ahead == 0)
+        return STATUS_OK;
+    size_t wanted = size_max(bytes, WINDOW_BYTES_MIN) - have;
+    size_t more = wanted < reader->ahead ? wanted : (size_t)reader->ahead;
+    if (have && reader->window.length) {
+        memmove(reader->window.data, reader->file.at, have);
+        buf_truncate(&reader->window, have);
+    } else { /* the first bytes still lie in the header's buffer */
+        buf_clear(&reader->window);
+        buf_put(&reader->window, reader->file.at, have);
+    }
+    uint8_t *place = buf_extend(&reader->window, more);
+    if (!place)
+        return buf_status(&reader->window, "Avro block", err);
+    TRY(byte_source_read(&reader->source, reader->file_bytes - reader->ahead, more, place, err));
+    reader->ahead -= more;
+    reader->file = cursor_of(reader->window.data, reader->window.length);
+    return STATUS_OK;
 }
 
 /* Python's Avro writers (PyIceberg's too) cut the deflate data out of a zlib stream and leave three
  * of the four bytes of its checksum behind; some leave all four. */
-static enum status expand_block(struct avro_reader *reader, struct span data, struct error *err)
+static enum status expand_deflate(struct avro_reader *reader, struct span data, struct error *err)
 {
     static const size_t leftovers[] = {0, 3, 4};
     enum status status = STATUS_INVALID;
@@ -208,37 +306,99 @@ static enum status expand_block(struct avro_reader *reader, struct span data, st
         status = codec_expand(CODEC_DEFLATE, span_of(data.data, data.length - leftovers[i]),
                               reader->limits.block_bytes_max, &reader->expanded, err);
     }
+    return status;
+}
+
+/* A snappy block and the CRC-32 of what it expands to, big-endian. */
+static enum status expand_snappy(struct avro_reader *reader, struct span data, struct error *err)
+{
+    enum { CRC_BYTES = 4 };
+    struct cursor cursor = cursor_of(data.data, data.length);
+    uint64_t bytes = cursor_get_varint(&cursor); /* snappy begins with it */
+    if (cursor.failed || cursor_left(&cursor) < CRC_BYTES)
+        return error_set(err, STATUS_INVALID, "snappy: cut off");
+    if (bytes > reader->limits.block_bytes_max)
+        return error_set(err, STATUS_TOO_LARGE, "snappy: expands to more than %zu bytes",
+                         reader->limits.block_bytes_max);
+    buf_clear(&reader->expanded);
+    if (!buf_reserve_place(&reader->expanded, (size_t)bytes))
+        return buf_status(&reader->expanded, "snappy", err);
+    struct span packed = span_of(data.data, data.length - CRC_BYTES);
+    TRY(codec_expand_exact(CODEC_SNAPPY, packed, reader->expanded.data, (size_t)bytes, err));
+    reader->expanded.length = (size_t)bytes;
+    uint32_t crc = crc32_gzip(0, reader->expanded.data, (size_t)bytes);
+    if (__builtin_bswap32(get_le32(data.data + packed.length)) != crc)
+        return error_set(err, STATUS_INVALID, "snappy: checksum does not match");
+    return STATUS_OK;
+}
+
+static enum status expand_block(struct avro_reader *reader, struct span *inout_data,
+                                struct error *err)
+{
+    enum status status = STATUS_OK;
+    switch (reader->codec) {
+    case STORED_PLAIN:
+        return STATUS_OK;
+    case STORED_DEFLATE:
+        status = expand_deflate(reader, *inout_data, err);
+        break;
+    case STORED_SNAPPY:
+        status = expand_snappy(reader, *inout_data, err);
+        break;
+    case STORED_ZSTD:
+        buf_clear(&reader->expanded);
+        status = codec_expand(CODEC_ZSTD, *inout_data, reader->limits.block_bytes_max,
+                              &reader->expanded, err);
+        break;
+    }
+    *inout_data = span_of(reader->expanded.data, reader->expanded.length);
     if (status == STATUS_OK)
         return STATUS_OK;
     if (status == STATUS_INVALID)
         err->status = STATUS_CORRUPT;
-    return error_prefix(err, "Avro block before byte %zu",
-                        reader->file_bytes - cursor_left(&reader->file));
+    return error_prefix(err, "Avro block at byte %llu", (unsigned long long)reader->block_at);
+}
+
+/* Count, bytes and mark of the next block. */
+static enum status read_block(struct avro_reader *reader, int64_t *out_count, struct span *out_data,
+                              struct error *err)
+{
+    struct cursor *file = &reader->file;
+    reader->block_start = NULL;
+    reader->block_at = reader->file_bytes - reader->ahead - cursor_left(file);
+    TRY(fill(reader, COUNT_BYTES_MAX, err));
+    int64_t count = cursor_get_zigzag(file), bytes = cursor_get_zigzag(file);
+    if (file->failed || count < 0 || bytes < 0 ||
+        (uint64_t)bytes > cursor_left(file) + reader->ahead)
+        return corrupt(reader, "bad count or size", err);
+    if ((uint64_t)bytes > reader->limits.block_bytes_max)
+        return error_set(err, STATUS_TOO_LARGE, "Avro block at byte %llu: of %lld bytes",
+                         (unsigned long long)reader->block_at, (long long)bytes);
+    TRY(fill(reader, (size_t)bytes + SYNC_BYTES, err));
+    *out_data = span_of(cursor_take(file, (size_t)bytes), (size_t)bytes);
+    const uint8_t *sync = cursor_take(file, SYNC_BYTES);
+    if (!sync || memcmp(sync, reader->sync, SYNC_BYTES) != 0)
+        return corrupt(reader, "no sync mark behind it", err);
+    *out_count = count;
+    return STATUS_OK;
 }
 
 /* Opens the next block that has records; NOT_FOUND at the end of the file. */
 static enum status open_block(struct avro_reader *reader, struct error *err)
 {
-    struct cursor *file = &reader->file;
     while (reader->records_left == 0) {
+        int64_t count;
+        struct span data;
         if (cursor_left(&reader->block))
             return corrupt(reader, "bytes behind its last record", err);
-        if (cursor_left(file) == 0)
+        if (cursor_left(&reader->file) == 0 && reader->ahead == 0)
             return error_set(err, STATUS_NOT_FOUND, "end of the Avro file");
-        int64_t count = cursor_get_zigzag(file);
-        struct span data = read_bytes(file);
-        const uint8_t *sync = cursor_take(file, SYNC_BYTES);
-        if (!sync || count < 0)
-            return corrupt(reader, "ends too early", err);
-        if (memcmp(sync, reader->sync, SYNC_BYTES) != 0)
-            return corrupt(reader, "wrong sync marker", err);
-        if (reader->is_deflate) {
-            TRY(expand_block(reader, data, err));
-            data = span_of(reader->expanded.data, reader->expanded.length);
-        }
-        if ((uint64_t)count > data.length)
+        TRY(read_block(reader, &count, &data, err));
+        TRY(expand_block(reader, &data, err));
+        if ((uint64_t)count > FREE_VALUES + data.length)
             return corrupt(reader, "more records than bytes", err);
         reader->block = cursor_of(data.data, data.length);
+        reader->block_start = data.data;
         reader->records_left = count;
     }
     return STATUS_OK;
@@ -269,25 +429,39 @@ static enum status decode_record(struct avro_reader *reader, const struct avro_t
     return STATUS_OK;
 }
 
+/* Room for one more item; arrays may come in many short runs, so it grows by doubling. */
+static bool grow_items(struct arena *arena, struct avro_value *out, uint32_t *inout_capacity)
+{
+    enum { ITEMS_MIN = 4 };
+    if (out->count < *inout_capacity)
+        return true;
+    uint32_t capacity = *inout_capacity ? *inout_capacity * 2 : ITEMS_MIN;
+    struct avro_value *items = arena_alloc_zero(arena, capacity, sizeof *items);
+    if (!items)
+        return false;
+    if (out->count)
+        memcpy(items, out->items, out->count * sizeof *items);
+    out->items = items;
+    *inout_capacity = capacity;
+    return true;
+}
+
 /* Arrays and maps: runs of items until a run of none. */
 static enum status decode_runs(struct avro_reader *reader, const struct avro_type *type,
                                uint32_t depth, struct arena *arena, struct avro_value *out,
                                struct error *err)
 {
-    uint32_t width = type->kind == AVRO_MAP ? 2 : 1;
+    uint32_t width = type->kind == AVRO_MAP ? 2 : 1, capacity = 0;
     for (uint64_t run; (run = read_count(&reader->block)) > 0 && !reader->block.failed;) {
-        if (run > cursor_left(&reader->block) || run > UINT32_MAX / 4 - out->count)
-            return corrupt(reader, "an array of more items than bytes", err);
-        uint32_t total = out->count + (uint32_t)run * width;
-        struct avro_value *items = arena_alloc_zero(arena, total, sizeof *items);
-        if (!items)
-            return out_of_memory(err);
-        if (out->count)
-            memcpy(items, out->items, out->count * sizeof *items);
-        out->items = items;
-        for (; out->count < total; out->count++)
+        if (run > reader->values_left || run > INT32_MAX / 4 - out->count)
+            return corrupt(reader, "an array of too many items", err);
+        for (uint64_t i = 0; i < run * width; i++) {
+            if (!grow_items(arena, out, &capacity))
+                return out_of_memory(err);
             TRY(decode(reader, type->fields[out->count % width].type, depth, arena,
-                       &items[out->count], err));
+                       &out->items[out->count], err));
+            out->count++;
+        }
     }
     return STATUS_OK;
 }

@@ -228,6 +228,10 @@ static enum status parse_object(struct schema_parser *parser, const struct json_
     struct avro_type *type;
     TRY(new_type(parser, kinds[row].kind, &type, err));
     type->logical_type = json_get_text(json, "logicalType");
+    bool is_utc;
+    type->is_local =
+        (type->logical_type && strncmp(type->logical_type, "local-", strlen("local-")) == 0) ||
+        (json_get_bool(json, "adjust-to-utc", &is_utc) && !is_utc);
     int64_t number;
     if (json_get_i64(json, "precision", &number) && number > 0 && number <= INT32_MAX)
         type->precision = (int32_t)number;
