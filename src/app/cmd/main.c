@@ -37,6 +37,12 @@ static const struct command commands[] = {
      "  --columns A,B        those alone (cat, head)\n"
      "  --rows N             so many (head); 10\n"
      "  --json               as JSON\n"},
+    {"arrow", "schema | cat | verify FILE...", "look into Arrow IPC files and streams", cmd_arrow,
+     "  --rows N             so many at most (cat); all\n"
+     "  --json               as JSON\n"},
+    {"avro", "schema | cat FILE...", "look into Avro container files", cmd_avro,
+     "  --rows N             so many at most (cat); all\n"
+     "  --json               as JSON\n"},
     {"config", "check | show | reference", "settings", cmd_config, NULL},
     {"clear-halt", "TABLE --confirm --accept | --republish | --from GROUP=SEQ",
      "decide over a halted lane", cmd_clear_halt, NULL},

@@ -6,48 +6,6 @@
 
 #include "app/cmd/parquet_internal.h"
 
-struct input {
-    struct env_file *file;
-    struct parquet_file *parquet;
-};
-
-static enum status read_input(void *context, uint64_t offset, size_t bytes, void *place,
-                              struct error *err)
-{
-    const struct input *input = context;
-    for (size_t got = 0, step = 0; got < bytes; got += step) {
-        TRY(env_read(input->file, offset + got, (uint8_t *)place + got, bytes - got, &step, err));
-        if (step == 0)
-            return error_set(err, STATUS_IO, "the file became shorter");
-    }
-    return STATUS_OK;
-}
-
-static void input_close(struct input *input)
-{
-    parquet_file_close(input->parquet);
-    env_close(input->file);
-}
-
-static enum status input_open(struct env *env, const char *path, struct input *input,
-                              struct error *err)
-{
-    struct env_stat stat;
-    struct parquet_limits limits = parquet_limits_default();
-    *input = (struct input){.file = NULL};
-    TRY(env_open(env, path, ENV_READ, &input->file, err));
-    enum status status = env_file_stat(input->file, &stat, err);
-    if (status == STATUS_OK)
-        status = parquet_file_open(
-            (struct byte_source){.read = read_input, .context = input, .file_bytes = stat.bytes},
-            &limits, &input->parquet, err);
-    if (status != STATUS_OK) {
-        error_prefix(err, "%.200s", path);
-        input_close(input);
-    }
-    return status;
-}
-
 /* ---- schema ---- */
 
 static const char *kind_name(enum parquet_kind kind)
@@ -281,7 +239,7 @@ static enum status select_columns(const struct parquet_file *file, const char *l
             selection.first_leaves[count] = leaf;
             fields[count++] = *field;
         }
-        leaf += parquet_count_leaves(field);
+        leaf += count_leaves(field);
     }
     selection.schema = (struct arrow_schema){.fields = fields, .field_count = count};
     *out = selection;
@@ -291,30 +249,22 @@ static enum status select_columns(const struct parquet_file *file, const char *l
 }
 
 static enum status print_batch(const struct parquet_file *file, const struct selection *selection,
-                               const struct arrow_batch *batch, uint64_t rows, struct error *err)
+                               const struct arrow_batch *batch, uint64_t rows,
+                               struct row_printer *printer, struct error *err)
 {
-    enum { FLUSH_BYTES = 1 << 16 };
-    struct buf out = {0};
-    struct json_writer writer;
-    enum status status = STATUS_OK;
-    for (uint64_t i = 0; i < rows && status == STATUS_OK; i++) {
-        json_writer_init(&writer, &out);
-        json_write_object_begin(&writer);
+    const struct leaf_writer leaves = {.write = parquet_write_leaf, .context = file->leaves};
+    for (uint64_t i = 0; i < rows; i++) {
+        row_begin(printer);
+        json_write_object_begin(&printer->json);
         for (uint32_t j = 0; j < batch->schema->field_count; j++) {
-            json_write_key(&writer, batch->schema->fields[j].name);
-            parquet_write_value(&writer, file->leaves + selection->first_leaves[j],
-                                &batch->schema->fields[j], &batch->columns[j], (int64_t)i);
+            json_write_key(&printer->json, batch->schema->fields[j].name);
+            row_write_slot(&printer->json, &leaves, selection->first_leaves[j],
+                           &batch->schema->fields[j], &batch->columns[j], (int64_t)i);
         }
-        json_write_object_end(&writer);
-        buf_put_byte(&out, '\n');
-        status = buf_status(&out, "a row", err);
-        if (status == STATUS_OK && (out.length >= FLUSH_BYTES || i + 1 == rows)) {
-            fwrite(out.data, 1, out.length, stdout);
-            buf_clear(&out);
-        }
+        json_write_object_end(&printer->json);
+        TRY(row_end(printer, err));
     }
-    buf_deinit(&out);
-    return status;
+    return STATUS_OK;
 }
 
 static enum status print_rows(const struct parquet_file *file, const char *columns, uint64_t rows,
@@ -323,6 +273,7 @@ static enum status print_rows(const struct parquet_file *file, const char *colum
     struct selection selection = {.first_leaves = NULL};
     struct parquet_read_options options = {.schema = &selection.schema};
     struct parquet_reader *reader = NULL;
+    struct row_printer printer = {.out = {0}};
     enum status status = select_columns(file, columns, &selection, err);
     if (status == STATUS_OK)
         status = parquet_reader_create(file, &options, &reader, err);
@@ -332,13 +283,13 @@ static enum status print_rows(const struct parquet_file *file, const char *colum
         if (status != STATUS_OK)
             break;
         uint64_t count = (uint64_t)batch.length < rows ? (uint64_t)batch.length : rows;
-        status = print_batch(file, &selection, &batch, count, err);
+        status = print_batch(file, &selection, &batch, count, &printer, err);
         rows -= count;
         arrow_batch_deinit(&batch);
     }
     parquet_reader_destroy(reader);
     arena_deinit(&selection.arena);
-    return status;
+    return rows_finish(&printer, status, err);
 }
 
 /* ---- verify ---- */
@@ -356,7 +307,7 @@ static enum status check_nulls(const struct parquet_file *file, size_t group,
                              "parquet: column %.100s, row group %zu: %" PRId64
                              " nulls, the footer says %" PRId64,
                              field->name, group, batch->columns[i].null_count, said->null_count);
-        leaf += parquet_count_leaves(field);
+        leaf += count_leaves(field);
     }
     return STATUS_OK;
 }
@@ -391,37 +342,55 @@ static enum status verify(const struct parquet_file *file, bool as_json, struct 
 
 /* ---- the command ---- */
 
+enum word { SCHEMA, META, CAT, HEAD, VERIFY, WORD_COUNT };
+
+struct request {
+    enum word word;
+    bool as_json;
+    const char *columns;
+    uint64_t rows;
+};
+
+static enum status look(void *context, struct byte_source source, struct error *err)
+{
+    const struct request *request = context;
+    struct parquet_limits limits = parquet_limits_default();
+    struct parquet_file *file;
+    enum status status = STATUS_OK;
+    TRY(parquet_file_open(source, &limits, &file, err));
+    switch (request->word) {
+    case SCHEMA:
+        print_schema(file, request->as_json);
+        break;
+    case META:
+        print_meta(file, request->as_json);
+        break;
+    case VERIFY:
+        status = verify(file, request->as_json, err);
+        break;
+    default:
+        status = print_rows(file, request->columns,
+                            request->word == CAT ? UINT64_MAX : request->rows, err);
+        break;
+    }
+    parquet_file_close(file);
+    return status;
+}
+
 int cmd_parquet(struct invocation *invocation)
 {
-    struct error err;
-    struct input input;
-    uint64_t rows = 10;
-    bool as_json = cmd_take_flag(invocation, "--json");
-    const char *columns = cmd_take_option(invocation, "--columns");
-    if (!cmd_take_number(invocation, "--rows", &rows))
+    struct request request = {.rows = 10};
+    request.as_json = cmd_take_flag(invocation, "--json");
+    request.columns = cmd_take_option(invocation, "--columns");
+    if (!cmd_take_number(invocation, "--rows", &request.rows))
         return 2;
+    static const char *const words[WORD_COUNT] = {"schema", "meta", "cat", "head", "verify"};
     const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
-    static const char *const words[] = {"schema", "meta", "cat", "head", "verify"};
-    size_t word = 0;
-    while (word < COUNT_OF(words) && strcmp(what, words[word]) != 0)
-        word++;
-    if (word == COUNT_OF(words) || invocation->argc < 2)
+    while (request.word < WORD_COUNT && strcmp(what, words[request.word]) != 0)
+        request.word++;
+    if (request.word == WORD_COUNT || invocation->argc < 2)
         return cmd_usage("parquet schema, meta, cat, head or verify, and a file");
     if (!cmd_no_more_words(invocation, 2))
         return 2;
-    enum status status = input_open(invocation->env, invocation->argv[1], &input, &err);
-    if (status != STATUS_OK)
-        return cmd_fail(&err);
-    if (word == 0)
-        print_schema(input.parquet, as_json);
-    else if (word == 1)
-        print_meta(input.parquet, as_json);
-    else if (word == 4)
-        status = verify(input.parquet, as_json, &err);
-    else
-        status = print_rows(input.parquet, columns, word == 2 ? UINT64_MAX : rows, &err);
-    if (status != STATUS_OK)
-        error_prefix(&err, "%.200s", invocation->argv[1]);
-    input_close(&input);
-    return status == STATUS_OK ? 0 : cmd_fail(&err);
+    return input_each(invocation, 1, look, &request);
 }

@@ -5,15 +5,12 @@
 #ifndef SLUICE_APP_CMD_PARQUET_INTERNAL_H
 #define SLUICE_APP_CMD_PARQUET_INTERNAL_H
 
-#include "app/cmd/cmd_internal.h"
-#include "format/json/json.h"
+#include "app/cmd/files_internal.h"
 #include "format/parquet/parquet.h"
 
-/* Leaves of the file at and below a field. */
-uint32_t parquet_count_leaves(const struct arrow_field *field);
-/* One slot of a field as JSON; `leaves` begins with the file's first one below the field. */
-void parquet_write_value(struct json_writer *writer, const struct parquet_leaf *leaves,
-                         const struct arrow_field *field, const struct arrow_array *array,
-                         int64_t i);
+/* For a leaf_writer whose context is the file's leaves. */
+void parquet_write_leaf(struct json_writer *json, const void *context, uint32_t number,
+                        const struct arrow_field *field, const struct arrow_array *array,
+                        int64_t i);
 
 #endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files that commands look into, and rows on their way to stdout.
+ */
+#include "app/cmd/files_internal.h"
+
+/* ---- files ---- */
+
+static enum status read_input(void *context, uint64_t offset, size_t bytes, void *place,
+                              struct error *err)
+{
+    struct env_file *file = context;
+    for (size_t got = 0, step = 0; got < bytes; got += step) {
+        TRY(env_read(file, offset + got, (uint8_t *)place + got, bytes - got, &step, err));
+        if (step == 0)
+            return error_set(err, STATUS_IO, "the file became shorter");
+    }
+    return STATUS_OK;
+}
+
+enum status input_open(struct env *env, const char *path, struct input *out_input,
+                       struct error *err)
+{
+    struct env_stat stat;
+    struct env_file *file;
+    TRY(env_open(env, path, ENV_READ, &file, err));
+    if (env_file_stat(file, &stat, err) != STATUS_OK) {
+        env_close(file);
+        return error_prefix(err, "%.200s", path);
+    }
+    *out_input = (struct input){
+        .file = file,
+        .source = {.read = read_input, .context = file, .file_bytes = stat.bytes},
+    };
+    return STATUS_OK;
+}
+
+void input_close(struct input *input)
+{
+    env_close(input->file);
+}
+
+int input_each(const struct invocation *invocation, int from,
+               enum status (*look)(void *context, struct byte_source source, struct error *err),
+               void *context)
+{
+    int exit_code = 0;
+    for (int i = from; i < invocation->argc; i++) {
+        struct error err;
+        struct input input;
+        const char *path = invocation->argv[i];
+        enum status status = input_open(invocation->env, path, &input, &err);
+        if (status == STATUS_OK) {
+            status = look(context, input.source, &err);
+            if (status != STATUS_OK)
+                error_prefix(&err, "%.200s", path);
+            input_close(&input);
+        }
+        if (status != STATUS_OK) {
+            int code = cmd_fail(&err);
+            exit_code = exit_code ? exit_code : code;
+        }
+    }
+    return exit_code;
+}
+
+/* ---- rows ---- */
+
+static enum status print(struct buf *out, struct error *err)
+{
+    size_t printed = fwrite(out->data, 1, out->length, stdout);
+    if (printed < out->length || fflush(stdout) != 0)
+        return error_set(err, STATUS_IO, "standard output takes no more");
+    buf_clear(out);
+    return STATUS_OK;
+}
+
+void row_begin(struct row_printer *printer)
+{
+    json_writer_init(&printer->json, &printer->out);
+}
+
+enum status row_end(struct row_printer *printer, struct error *err)
+{
+    enum { FLUSH_BYTES = 1 << 16 };
+    buf_put_byte(&printer->out, '\n');
+    TRY(buf_status(&printer->out, "a row", err));
+    return printer->out.length < FLUSH_BYTES ? STATUS_OK : print(&printer->out, err);
+}
+
+enum status rows_finish(struct row_printer *printer, enum status status, struct error *err)
+{
+    struct error late;
+    if (printer->out.length && !printer->out.failed) {
+        enum status printed = print(&printer->out, &late);
+        if (status == STATUS_OK && printed != STATUS_OK) {
+            *err = late;
+            status = printed;
+        }
+    }
+    buf_deinit(&printer->out);
+    return status;
+}

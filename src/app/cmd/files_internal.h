@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the commands share that look into files of the formats: opening them, and rows as JSON, one
+ * a line. Numbers are numbers (decimals with all their digits), times ISO 8601, bytes base64, maps
+ * with text keys objects (others arrays of pairs), NaN and the infinities text.
+ */
+#ifndef SLUICE_APP_CMD_FILES_INTERNAL_H
+#define SLUICE_APP_CMD_FILES_INTERNAL_H
+
+#include "app/cmd/cmd_internal.h"
+#include "format/arrow/arrow.h"
+#include "format/json/json.h"
+
+/* ---- files ---- */
+
+struct input {
+    struct env_file *file;
+    struct byte_source source; /* borrows `file` */
+};
+
+enum status input_open(struct env *env, const char *path, struct input *out_input,
+                       struct error *err) MUST_CHECK;
+void input_close(struct input *input);
+
+/* Looks into each file that the words from index `from` name, in order. A failure is printed with
+ * the file's name, and does not keep from the files behind it. The exit code of the first one. */
+int input_each(const struct invocation *invocation, int from,
+               enum status (*look)(void *context, struct byte_source source, struct error *err),
+               void *context);
+
+/* ---- rows ---- */
+
+/* Rows on their way to stdout; zeroed to begin with. */
+struct row_printer {
+    struct buf out;
+    struct json_writer json; /* of the row at hand */
+};
+
+void row_begin(struct row_printer *printer); /* then one value into `json`, then ..._end */
+enum status row_end(struct row_printer *printer, struct error *err) MUST_CHECK;
+/* Prints what is left, and frees. `status`: of what came before; it stays if it is not OK. */
+enum status rows_finish(struct row_printer *printer, enum status status,
+                        struct error *err) MUST_CHECK;
+
+/* ---- values ---- */
+
+/* `units` a second: 1, 1000, ... 1,000,000,000. */
+void row_write_date(struct json_writer *json, int64_t days);
+void row_write_time(struct json_writer *json, int64_t value,
+                    int64_t units); /* since midnight; a
+                                     * number if it is no time of day */
+void row_write_timestamp(struct json_writer *json, int64_t value, int64_t units, bool is_utc);
+/* Two's complement, big-endian; of at most 64 bytes, longer ones are base64. A scale below 0 adds
+ * zeros. */
+void row_write_decimal(struct json_writer *json, struct span bytes, int32_t scale);
+void row_write_half(struct json_writer *json, uint16_t half); /* IEEE 754 binary16 */
+void row_write_base64(struct json_writer *json, struct span bytes);
+void row_write_uuid(struct json_writer *json, const uint8_t bytes[16]);
+
+/* How a value without children is written; `leaf` counts such fields in the order of the schema. */
+struct leaf_writer {
+    void (*write)(struct json_writer *json, const void *context, uint32_t leaf,
+                  const struct arrow_field *field, const struct arrow_array *array, int64_t i);
+    const void *context;
+};
+
+/* Leaves at and below a field. */
+uint32_t count_leaves(const struct arrow_field *field);
+/* One slot of a field; `leaf` is the number of the first one at or below it. */
+void row_write_slot(struct json_writer *json, const struct leaf_writer *leaves, uint32_t leaf,
+                    const struct arrow_field *field, const struct arrow_array *array, int64_t i);
+/* A slot of utf8, binary, fixed. */
+struct span slot_bytes(const struct arrow_field *field, const struct arrow_array *array, int64_t i);
+/* A leaf as its Arrow type alone says. */
+void row_write_plain_leaf(struct json_writer *json, const struct arrow_field *field,
+                          const struct arrow_array *array, int64_t i);
+
+#endif
