@@ -83,8 +83,8 @@ const struct arrow_schema *arrow_file_schema(const struct arrow_file *file);
 struct arrow_file_facts arrow_file_facts(const struct arrow_file *file);
 
 /* The next batch; the caller deinits it, before the next call, because dictionaries may be replaced
- * by then. NOT_FOUND at the end; INVALID for damage, UNSUPPORTED and the limits' statuses as
- * everywhere in this module. */
+ * by then. Unlike ours, dictionaries may hold nulls. NOT_FOUND at the end; INVALID for damage,
+ * UNSUPPORTED and the limits' statuses as everywhere in this module. */
 enum status arrow_file_next(struct arrow_file *file, struct arrow_batch *out_batch,
                             struct error *err) MUST_CHECK;
 

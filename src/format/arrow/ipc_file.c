@@ -216,19 +216,30 @@ static enum status load_footer(struct arrow_file *file, struct error *err)
     return status == STATUS_OK ? STATUS_OK : at_byte(err, "footer", file->end);
 }
 
-static enum status open_as_file(struct arrow_file *file, struct error *err)
+/* The stream's own schema, which nothing is read by. Polars puts it there without the framing of a
+ * message; then it is not looked at. */
+static enum status check_first_schema(struct arrow_file *file, uint64_t *out_next,
+                                      struct error *err)
 {
     struct arrow_schema first;
-    uint64_t next;
+    TRY(read_schema_message(file, HEAD_BYTES, &first, out_next, err));
+    if (arrow_schema_equal(&first, &file->schema))
+        return STATUS_OK;
+    invalid(err, "another schema than the footer's");
+    return at_byte(err, "schema", HEAD_BYTES);
+}
+
+static enum status open_as_file(struct arrow_file *file, struct error *err)
+{
+    uint8_t prefix[4];
+    uint64_t next = HEAD_BYTES;
     file->facts.container = ARROW_FILE;
     if (file->source.file_bytes < HEAD_BYTES + TAIL_BYTES)
         return invalid(err, "the file was cut off");
     TRY(load_footer(file, err));
-    TRY(read_schema_message(file, HEAD_BYTES, &first, &next, err));
-    if (!arrow_schema_equal(&first, &file->schema)) {
-        invalid(err, "another schema than the footer's");
-        return at_byte(err, "schema", HEAD_BYTES);
-    }
+    TRY(byte_source_read(&file->source, HEAD_BYTES, sizeof prefix, prefix, err));
+    if (get_le32(prefix) == UINT32_MAX)
+        TRY(check_first_schema(file, &next, err));
     return find_end_mark(file, next, err);
 }
 

@@ -147,13 +147,19 @@ static enum status copy_aligned(struct batch_reader *batch, struct span from, st
     return STATUS_OK;
 }
 
-enum status batch_make(struct batch_reader *batch, uint64_t bytes, void *out_place)
+static enum status charge(struct batch_reader *batch, uint64_t bytes)
 {
     if (bytes > batch->expand_left)
         return error_set(batch->err, STATUS_TOO_LARGE,
                          "arrow: a message expands to more than %zu bytes",
                          batch->reader->limits.body_bytes_max);
     batch->expand_left -= bytes;
+    return STATUS_OK;
+}
+
+enum status batch_make(struct batch_reader *batch, uint64_t bytes, void *out_place)
+{
+    TRY(charge(batch, bytes));
     void *place = arena_alloc(batch->arena, (size_t)bytes);
     if (!place)
         return no_memory(batch->arena, batch->err);
@@ -167,12 +173,18 @@ static enum status expand(struct batch_reader *batch, struct span stored, struct
         return batch_fail(batch, stored.data, "compressed buffer cut off");
     int64_t bytes = (int64_t)get_le64(stored.data);
     struct span packed = span_of(stored.data + 8, stored.length - 8);
-    void *place;
     if (bytes == -1)
         return copy_aligned(batch, packed, out);
     if (bytes < 0)
         return batch_fail(batch, stored.data, "bad length of a compressed buffer");
-    TRY(batch_make(batch, (uint64_t)bytes, &place));
+    TRY(charge(batch, (uint64_t)bytes));
+    /* No block of LZ4 grows by more, none of zstd: a claim past it takes no memory. */
+    uint64_t growth_max = batch->codec == IPC_CODEC_ZSTD ? 1 << 16 : 1 << 8;
+    if ((uint64_t)bytes / growth_max > packed.length)
+        return batch_fail(batch, stored.data, "bad length of a compressed buffer");
+    uint8_t *place = arena_alloc(batch->arena, (size_t)bytes);
+    if (!place)
+        return no_memory(batch->arena, batch->err);
     enum codec codec = batch->codec == IPC_CODEC_ZSTD ? CODEC_ZSTD : CODEC_LZ4_FRAME;
     batch->fault = stored.data;
     TRY(codec_expand_exact(codec, packed, place, (size_t)bytes, batch->err));
@@ -473,6 +485,7 @@ static enum status read_dictionary(struct arrow_reader *reader, struct ipc_messa
     struct flat_table data = flat_child(&message->flat, &message->header, 1);
     struct arrow_field field = dictionary_value_field(dictionary->field);
     struct arrow_array *values;
+    field.is_nullable = reader->keeps_current_only; /* others put their null among the values */
     if (reader->refuses_replacement && dictionary->values && !is_delta)
         return error_set(err, STATUS_INVALID, "arrow: column %.100s: a second dictionary",
                          field.name);

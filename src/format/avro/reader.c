@@ -312,10 +312,10 @@ static enum status expand_deflate(struct avro_reader *reader, struct span data, 
 /* A snappy block and the CRC-32 of what it expands to, big-endian. */
 static enum status expand_snappy(struct avro_reader *reader, struct span data, struct error *err)
 {
-    enum { CRC_BYTES = 4 };
+    enum { CRC_BYTES = 4, GROWTH_MAX = 64 };
     struct cursor cursor = cursor_of(data.data, data.length);
     uint64_t bytes = cursor_get_varint(&cursor); /* snappy begins with it */
-    if (cursor.failed || cursor_left(&cursor) < CRC_BYTES)
+    if (cursor.failed || cursor_left(&cursor) < CRC_BYTES || bytes / GROWTH_MAX > data.length)
         return error_set(err, STATUS_INVALID, "snappy: cut off");
     if (bytes > reader->limits.block_bytes_max)
         return error_set(err, STATUS_TOO_LARGE, "snappy: expands to more than %zu bytes",

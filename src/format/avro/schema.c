@@ -95,7 +95,7 @@ static enum status enter_name(struct schema_parser *parser, const struct json_va
                               const char **out_space, struct error *err)
 {
     const char *name = json_get_text(json, "name"), *space = json_get_text(json, "namespace");
-    if (!name || !*name)
+    if (!name) /* an empty one is what Polars gives its records */
         return invalid("a type without a name", err);
     const char *dot = strrchr(name, '.');
     if (dot)

@@ -40,4 +40,14 @@ void test_flatbuffers_are_checked(void **state);
 void test_broken_arrays_are_refused(void **state);
 void test_validate_names_the_fault(void **state);
 
+/* ---- test_file.c ---- */
+
+void test_streams_are_read_whole(void **state);
+void test_golden_files_are_read(void **state);
+void test_containers_are_told_apart(void **state);
+void test_damaged_files_are_answered(void **state);
+void test_file_allocations_may_fail(void **state);
+void test_reads_may_fail(void **state);
+void test_schemas_keep_origins(void **state);
+
 #endif

@@ -343,6 +343,13 @@ int main(void)
         cmocka_unit_test(test_broken_arrays_are_refused),
         cmocka_unit_test(test_validate_names_the_fault),
         cmocka_unit_test(test_damage_is_refused_or_harmless),
+        cmocka_unit_test(test_streams_are_read_whole),
+        cmocka_unit_test(test_golden_files_are_read),
+        cmocka_unit_test(test_containers_are_told_apart),
+        cmocka_unit_test(test_damaged_files_are_answered),
+        cmocka_unit_test(test_file_allocations_may_fail),
+        cmocka_unit_test(test_reads_may_fail),
+        cmocka_unit_test(test_schemas_keep_origins),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

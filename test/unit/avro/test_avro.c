@@ -248,6 +248,59 @@ static void test_exponential_schema(void **state)
     buf_deinit(&file);
 }
 
+/* What a source is asked for lies within the file, and no more than a window is held. */
+struct counted {
+    struct span bytes;
+    size_t largest;
+    int reads_left; /* until one fails; negative: never */
+};
+
+static enum status read_counted(void *context, uint64_t offset, size_t bytes, void *place,
+                                struct error *err)
+{
+    struct counted *counted = context;
+    if (counted->reads_left-- == 0)
+        return error_set(err, STATUS_IO, "the disk is gone");
+    assert_true(offset <= counted->bytes.length && bytes <= counted->bytes.length - offset);
+    counted->largest = bytes > counted->largest ? bytes : counted->largest;
+    memcpy(place, counted->bytes.data + offset, bytes);
+    return STATUS_OK;
+}
+
+static void test_sources(void **state)
+{
+    (void)state;
+    struct error err;
+    struct buf file;
+    struct arena arena;
+    enum { ROWS = 50000 };
+    buf_init(&file, 0);
+    arena_init(&arena, 0);
+    write_file(&file, AVRO_NULL_CODEC, ROWS);
+    assert_true(file.length > 1 << 20);
+    bool is_done = false;
+    for (int reads = 0; !is_done; reads += 7) {
+        struct counted counted = {span_of(file.data, file.length), 0, reads};
+        struct byte_source source = {read_counted, &counted, file.length};
+        struct avro_reader *reader = NULL;
+        const struct avro_value *row;
+        int64_t n = 0;
+        enum status status = avro_reader_open(source, NULL, &reader, &err);
+        for (; status == STATUS_OK; n++) {
+            arena_clear(&arena);
+            status = avro_reader_next(reader, &arena, &row, &err);
+            if (status == STATUS_OK && (n < 10 || n % 1000 == 0))
+                check_row(row, n);
+        }
+        is_done = status == STATUS_NOT_FOUND;
+        assert_true(is_done ? n == ROWS + 1 : status == STATUS_IO);
+        assert_true(counted.largest < 200 << 10);
+        avro_reader_destroy(reader);
+    }
+    arena_deinit(&arena);
+    buf_deinit(&file);
+}
+
 static void test_memory_failures(void **state)
 {
     (void)state;
@@ -280,7 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_damage),
         cmocka_unit_test(test_hostile_schemas), cmocka_unit_test(test_exponential_schema),
-        cmocka_unit_test(test_memory_failures),
+        cmocka_unit_test(test_sources),         cmocka_unit_test(test_memory_failures),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
