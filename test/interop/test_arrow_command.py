@@ -228,14 +228,18 @@ def test_verify_says_where(tmp_path, container):
     """One wrong byte in what a buffer holds: verify names the column and exactly that byte."""
     table = pa.table({"text": ["abcdefgh" * 4, "ijklmnop" * 3], "other": pa.array([77, 78], pa.int64()),
                       "d": pa.DictionaryArray.from_arrays(pa.array([0x01, 0x00], pa.int32()), pa.array(["p", "q"])),
-                      "large": pa.array(["Q" * 40, "R" * 21], pa.large_utf8())})
+                      "large": pa.array(["Q" * 40, "R" * 21], pa.large_utf8()),
+                      "view": pa.array(["S" * 40, "T" * 21], pa.string_view())})
     good = CONTAINERS[container](table)
     text_at = spot(good, b"ijklmnop" * 3)
     offsets_at = spot(good, struct.pack("<3i", 0, 32, 56))
     large_at = spot(good, struct.pack("<3q", 0, 40, 61))
+    view_at = spot(good, struct.pack("<i4s", 21, b"TTTT"))
     for at, byte, expected in ((text_at, 0xff, ("column text: text that is not UTF-8 (slot 1)", text_at)),
                                (offsets_at + 7, 0x80, ("column text: offsets that fall (slot 1)", offsets_at + 4)),
                                (offsets_at + 10, 0x01, ("column text: offset past the data", offsets_at + 8)),
+                               (view_at + 4, ord("U"), ("column view: a view that begins unlike its data", view_at)),
+                               (view_at + 8, 0x09, ("column view: a view outside its data", view_at)),
                                (large_at + 8, 0x70, ("column large: offsets that fall", large_at + 16))):
         bad = bytearray(good)
         bad[at] = byte
@@ -243,7 +247,7 @@ def test_verify_says_where(tmp_path, container):
         said = arrow("verify", tmp_path / "bad", check=2).stderr.decode()
         assert expected[0] in said and f"wrong at byte {expected[1]}:" in said, said
         assert "record batch 0 at byte " in said
-    indices_at = good.rindex(struct.pack("<2i", 1, 0))
+    indices_at = good.index(struct.pack("<2i", 1, 0), text_at, large_at)
     bad = bytearray(good)
     bad[indices_at] = 2
     (tmp_path / "bad").write_bytes(bad)
@@ -284,6 +288,20 @@ def test_footers_are_held_against_the_file(tmp_path):
     at = good.index(b"n\0\0\0", 8, footer_at)  # the column's name in the leading schema
     bad[at] = ord("m")
     verify(bad, "another schema than the footer's")
+
+
+def test_blocks_over_each_other_do_not_multiply_a_file(tmp_path):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, pa.schema([("n", pa.int64())])) as writer:
+        for rows in (1000, 1, 1, 1):
+            writer.write_batch(pa.record_batch([pa.array([1 << 40] * rows)], names=["n"]))
+    data = bytearray(sink.getvalue().to_pybytes())
+    footer_at = len(data) - 10 - struct.unpack("<i", data[-10:-6])[0]
+    first = next(i for i in range(footer_at, len(data)) if struct.unpack("<q", data[i + 16:i + 24])[0] == 8000)
+    for i in range(1, 4):
+        data[first + 24 * i:first + 24 * i + 24] = data[first:first + 24]
+    (tmp_path / "in").write_bytes(data)
+    assert b"a block that is no place for record batch 1" in arrow("verify", tmp_path / "in", check=2).stderr
 
 
 def small():
@@ -358,7 +376,7 @@ def test_memory_is_that_of_a_message(tmp_path):
             column = pa.DictionaryArray.from_arrays(pa.array(range(1000), pa.int32()), words)
             writer.write_batch(pa.record_batch([pa.array([os.urandom(2000)] * 1000), column], schema=schema))
     assert path.stat().st_size > 150 << 20
-    limited = f"ulimit -v {100 << 10} && exec '{sluice.BINARY}' arrow verify '{path}'"
+    limited = f"ulimit -v {60 << 10} && exec '{sluice.BINARY}' arrow verify '{path}'"
     done = subprocess.run(["bash", "-c", limited], capture_output=True)
     assert done.returncode == 0 and b"40000 rows" in done.stdout, done
 
