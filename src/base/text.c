@@ -2,6 +2,7 @@
  *
  * Text helpers.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -187,8 +188,12 @@ bool parse_bytes(const char *text, size_t length, uint64_t *out_bytes)
 bool parse_duration_ms(const char *text, size_t length, uint64_t *out_ms)
 {
     static const struct unit units[] = {
-        {"", 1}, {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"min", 6e4}, {"h", 3.6e6}, {"d", 8.64e7},
+        {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"min", 6e4}, {"h", 3.6e6}, {"d", 8.64e7},
     };
+    if (length == 1 && text[0] == '0') { /* the only number that says the same in every unit */
+        *out_ms = 0;
+        return true;
+    }
     return parse_with_unit(text, length, units, COUNT_OF(units), out_ms);
 }
 
@@ -267,4 +272,18 @@ unsigned text_distance(const char *a, const char *b, unsigned limit)
         }
     }
     return row[b_length] > limit ? limit + 1 : row[b_length];
+}
+
+struct text_nearest text_nearest_to(const char *wanted)
+{
+    return (struct text_nearest){.wanted = wanted, .name = "", .distance = UINT_MAX};
+}
+
+void text_nearest_offer(struct text_nearest *nearest, const char *name)
+{
+    unsigned distance = text_distance(nearest->wanted, name, UINT_MAX - 1);
+    if (distance < nearest->distance || !nearest->name[0]) {
+        nearest->distance = distance;
+        nearest->name = name;
+    }
 }

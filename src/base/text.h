@@ -42,8 +42,9 @@ bool hex_decode(void *out, size_t bytes, const char *text, size_t text_length);
 /* Decimal without sign, spaces or overflow. */
 bool parse_u64(const char *text, size_t length, uint64_t *out_value);
 bool parse_i64(const char *text, size_t length, int64_t *out_value);
-/* "64MiB", "1.5s", "250ms": a decimal number with an optional unit; bytes and milliseconds. */
+/* "64MiB", "1.5GB", "1000": a decimal number with an optional unit. */
 bool parse_bytes(const char *text, size_t length, uint64_t *out_bytes);
+/* "1.5s", "250ms": a decimal number with its unit, without which only "0" is a duration. */
 bool parse_duration_ms(const char *text, size_t length, uint64_t *out_ms);
 
 /* Shortest decimal that strtod reads back to the same double; "NaN", "Infinity", "-Infinity", and
@@ -60,5 +61,13 @@ size_t base64_encode(char *out, const void *data, size_t bytes);
 
 /* Levenshtein distance, capped at `limit` + 1. Words longer than 64 bytes answer limit + 1. */
 unsigned text_distance(const char *a, const char *b, unsigned limit);
+
+/* Of the names that were offered, the nearest to a word that is none of them. Borrows both. */
+struct text_nearest {
+    const char *wanted, *name; /* "" before the first offer */
+    unsigned distance;
+};
+struct text_nearest text_nearest_to(const char *wanted);
+void text_nearest_offer(struct text_nearest *nearest, const char *name);
 
 #endif

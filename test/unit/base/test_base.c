@@ -76,6 +76,11 @@ static void test_numbers(void **state)
     assert_false(parse_u64("1x", 2, &bytes));
     assert_true(parse_bytes("64MiB", 5, &bytes) && bytes == 64u << 20);
     assert_true(parse_duration_ms("1.5s", 4, &bytes) && bytes == 1500);
+    assert_true(parse_duration_ms("250 ms", 6, &bytes) && bytes == 250);
+    assert_true(parse_duration_ms("0", 1, &bytes) && bytes == 0);
+    assert_false(parse_duration_ms("60", 2, &bytes)); /* of what? */
+    assert_false(parse_duration_ms("1.5", 3, &bytes));
+    assert_false(parse_duration_ms("s", 1, &bytes));
     assert_false(parse_bytes("64 parsecs", 10, &bytes));
     static const struct {
         double value;
@@ -175,6 +180,11 @@ static void test_base64_and_distance(void **state)
     assert_string_equal(out, "Zm9vYg==");
     assert_int_equal(text_distance("publsh", "publish", 3), 1);
     assert_int_equal(text_distance("abc", "xyz", 2), 3);
+    struct text_nearest nearest = text_nearest_to("publsh");
+    text_nearest_offer(&nearest, "tables");
+    text_nearest_offer(&nearest, "publish");
+    text_nearest_offer(&nearest, "pub");
+    assert_string_equal(nearest.name, "publish");
 }
 
 static void test_cursor_never_reads_past_its_end(void **state)
