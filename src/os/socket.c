@@ -337,3 +337,8 @@ const char *os_environment(const char *name)
 {
     return getenv(name);
 }
+
+const char *os_environment_at(size_t index)
+{
+    return environ[index];
+}

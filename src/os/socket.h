@@ -76,5 +76,7 @@ void os_memory_trim(void);
 /* Raises the soft limit of open files to the hard one; returns what then holds. */
 uint64_t os_file_limit_raise(void);
 const char *os_environment(const char *name); /* NULL if unset; borrowed from the process */
+/* "NAME=value" number `index`, NULL behind the last, where a walk from 0 ends. */
+const char *os_environment_at(size_t index);
 
 #endif

@@ -15,39 +15,48 @@
 /* ---- settings: one table makes fields, TOML keys, flags, environment and the reference page ----
  */
 
-/*  field, TOML section, key, kind, default, help */
+/*  field, TOML section, key, kind, default, least, most, help; "", "" of a TEXT */
 #define SETTINGS_TABLE(X)                                                                          \
-    X(data_dir, "", "data_dir", TEXT, "./sluice-data",                                             \
+    X(data_dir, "", "data_dir", TEXT, "./sluice-data", "", "",                                     \
       "where the log, the catalog and the publisher's state live")                                 \
-    X(listen_address, "", "listen_address", TEXT, "127.0.0.1", "IP address of all listeners")      \
-    X(log_level, "", "log_level", TEXT, "info", "debug, info, warn or error")                      \
-    X(otlp_http_port, "otlp", "http_port", NUMBER, "4318", "OTLP over HTTP; 0 picks a free port")  \
-    X(otlp_workers, "otlp", "workers", NUMBER, "0", "threads that serve OTLP; 0: one a core")      \
-    X(otlp_body_bytes_max, "otlp", "body_bytes_max", BYTES, "16MiB",                               \
+    X(listen_address, "", "listen_address", TEXT, "127.0.0.1", "", "",                             \
+      "IP address of all listeners")                                                               \
+    X(log_level, "", "log_level", TEXT, "info", "", "", "debug, info, warn or error")              \
+    X(otlp_http_port, "otlp", "http_port", NUMBER, "4318", "0", "65535",                           \
+      "OTLP over HTTP; 0 picks a free port")                                                       \
+    X(otlp_workers, "otlp", "workers", NUMBER, "0", "0", "1024",                                   \
+      "threads that serve OTLP; 0: one a core")                                                    \
+    X(otlp_body_bytes_max, "otlp", "body_bytes_max", BYTES, "16MiB", "1KiB", "1GiB",               \
       "largest request body on the wire")                                                          \
-    X(otlp_expanded_bytes_max, "otlp", "expanded_bytes_max", BYTES, "32MiB",                       \
+    X(otlp_expanded_bytes_max, "otlp", "expanded_bytes_max", BYTES, "32MiB", "1KiB", "1GiB",       \
       "largest request body when expanded")                                                        \
-    X(otlp_memory_bytes, "otlp", "memory_bytes", BYTES, "128MiB",                                  \
+    X(otlp_memory_bytes, "otlp", "memory_bytes", BYTES, "128MiB", "1MiB", "1TiB",                  \
       "memory of all request bodies together")                                                     \
-    X(otlp_force_timeout_ms, "otlp", "force_timeout", DURATION, "30s",                             \
+    X(otlp_force_timeout_ms, "otlp", "force_timeout", DURATION, "30s", "1ms", "36500d",            \
       "how long commit=force waits for the table")                                                 \
-    X(api_port, "api", "port", NUMBER, "8080", "admin API, health and metrics; 0 picks a port")    \
-    X(log_segment_bytes, "log", "segment_bytes", BYTES, "64MiB", "size of a segment file")         \
-    X(log_seal_after_ms, "log", "seal_after", DURATION, "60s", "age at which a segment is sealed") \
-    X(log_budget_bytes, "log", "budget_bytes", BYTES, "0",                                         \
+    X(api_port, "api", "port", NUMBER, "8080", "0", "65535",                                       \
+      "admin API, health and metrics; 0 picks a port")                                             \
+    X(log_segment_bytes, "log", "segment_bytes", BYTES, "64MiB", "1MiB", "64GiB",                  \
+      "size of a segment file")                                                                    \
+    X(log_seal_after_ms, "log", "seal_after", DURATION, "60s", "10ms", "36500d",                   \
+      "age at which a segment is sealed")                                                          \
+    X(log_budget_bytes, "log", "budget_bytes", BYTES, "0", "0", "1024TiB",                         \
       "disk space of the log; 0: the smaller of 50 GiB and half the volume")                       \
-    X(log_keep_committed_ms, "log", "keep_committed", DURATION, "24h",                             \
+    X(log_keep_committed_ms, "log", "keep_committed", DURATION, "24h", "0", "36500d",              \
       "how long published segments are kept")                                                      \
-    X(warehouse, "publish", "warehouse", TEXT, "",                                                 \
+    X(warehouse, "publish", "warehouse", TEXT, "", "", "",                                         \
       "where tables are written; empty: <data_dir>/warehouse")                                     \
-    X(catalog_name, "publish", "catalog_name", TEXT, "sluice",                                     \
+    X(catalog_name, "publish", "catalog_name", TEXT, "sluice", "", "",                             \
       "catalog_name of our tables in the SQL catalog; readers use the same")                       \
-    X(publish_interval_ms, "publish", "interval", DURATION, "10s", "rows wait at most this long")  \
-    X(publish_bytes, "publish", "bytes", BYTES, "128MiB", "so many pending bytes publish at once") \
-    X(publish_range_bytes, "publish", "range_bytes", BYTES, "64MiB", "of the log in one commit")   \
-    X(publish_threads, "publish", "threads", NUMBER, "0", "0: half the cores, and two")            \
-    X(publish_zstd_level, "publish", "zstd_level", NUMBER, "1", "of Parquet pages")                \
-    X(publish_halt_confirm_ms, "publish", "halt_confirm", DURATION, "30s",                         \
+    X(publish_interval_ms, "publish", "interval", DURATION, "10s", "10ms", "36500d",               \
+      "rows wait at most this long")                                                               \
+    X(publish_bytes, "publish", "bytes", BYTES, "128MiB", "1KiB", "1024TiB",                       \
+      "so many pending bytes publish at once")                                                     \
+    X(publish_range_bytes, "publish", "range_bytes", BYTES, "64MiB", "64KiB", "16GiB",             \
+      "of the log in one commit")                                                                  \
+    X(publish_threads, "publish", "threads", NUMBER, "0", "0", "64", "0: half the cores, and two") \
+    X(publish_zstd_level, "publish", "zstd_level", NUMBER, "1", "1", "19", "of Parquet pages")     \
+    X(publish_halt_confirm_ms, "publish", "halt_confirm", DURATION, "30s", "0", "36500d",          \
       "how long a contradiction is looked at again before a lane halts")
 
 enum setting_kind { SETTING_TEXT, SETTING_NUMBER, SETTING_BYTES, SETTING_DURATION };
@@ -59,15 +68,16 @@ enum setting_kind { SETTING_TEXT, SETTING_NUMBER, SETTING_BYTES, SETTING_DURATIO
 #define SETTING_FIELD_DURATION(name) uint64_t name;
 
 struct settings {
-#define X(field, section, key, kind, text, help) SETTING_FIELD_##kind(field)
+#define X(field, section, key, kind, text, least, most, help) SETTING_FIELD_##kind(field)
     SETTINGS_TABLE(X)
 #undef X
 };
 
 struct setting_info {
-    const char *section, *key, *default_text, *help;
+    const char *section, *key, *default_text, *least, *most, *help;
     enum setting_kind kind;
     size_t offset;
+    char name[64];        /* "otlp.http_port" */
     char flag[64];        /* "--otlp-http-port" */
     char environment[64]; /* "SLUICE_OTLP_HTTP_PORT" */
 };
@@ -78,12 +88,16 @@ const struct setting_info *settings_info(size_t index);
 void settings_init(struct settings *settings); /* defaults */
 /* The value's text as a user would write it. */
 void settings_get_text(const struct settings *settings, size_t index, struct buf *out);
+/* USAGE for what is no such value, or outside the setting's range. */
 enum status settings_set(struct settings *settings, size_t index, const char *text, size_t length,
                          struct error *err) MUST_CHECK;
-/* A TOML subset: [section], key = "text" | number | true | false, # comments. Unknown keys are
- * errors that name the nearest known one; messages carry `name` and the line. */
+/* A TOML subset: [section], key = "text" | number | true | false, # comments. Unknown keys and
+ * sections are errors that name the nearest known one, and what is given twice is one too; messages
+ * begin with `name`:line. */
 enum status settings_read_toml(struct settings *settings, const char *name, struct span text,
                                struct error *err) MUST_CHECK;
+/* SLUICE_... that is no setting is an error, but for what Kubernetes gives its containers beside a
+ * service named sluice, and what the project's scripts and tests are told by. */
 enum status settings_read_environment(struct settings *settings, struct error *err) MUST_CHECK;
 /* Takes every flag that names a setting, and --config FILE before all others, out of argv; the rest
  * stays in place and order. Defaults < file < environment < flags. */

@@ -6,12 +6,15 @@
 
 #include "app/server/server.h"
 
-enum { LOG_SEGMENTS_LEAST = 8, OTLP_WORKERS_MAX = 1024, OTLP_BODY_BYTES_MAX = 1 << 30 };
+enum { LOG_SEGMENTS_LEAST = 8, LOG_BLOCK_BYTES = 4096 };
+enum { VALUE_BYTES_MAX = sizeof((struct settings *)0)->data_dir }; /* as of every TEXT */
 
-#define X(field, section_name, key_name, kind_name, text, help_text)                               \
+#define X(field, section_name, key_name, kind_name, text, least_text, most_text, help_text)        \
     {.section = section_name,                                                                      \
      .key = key_name,                                                                              \
      .default_text = text,                                                                         \
+     .least = least_text,                                                                          \
+     .most = most_text,                                                                            \
      .help = help_text,                                                                            \
      .kind = SETTING_##kind_name,                                                                  \
      .offset = offsetof(struct settings, field)},
@@ -22,6 +25,8 @@ static void fill_names(struct setting_info *info)
 {
     if (info->flag[0])
         return;
+    snprintf(info->name, sizeof info->name, "%s%s%s", info->section, info->section[0] ? "." : "",
+             info->key);
     snprintf(info->flag, sizeof info->flag, "--%s%s%s", info->section, info->section[0] ? "-" : "",
              info->key);
     snprintf(info->environment, sizeof info->environment, "SLUICE_%s%s%s", info->section,
@@ -54,39 +59,43 @@ void settings_init(struct settings *settings)
     }
 }
 
+static bool parse_value(enum setting_kind kind, const char *text, size_t length, uint64_t *out)
+{
+    return kind == SETTING_NUMBER  ? parse_u64(text, length, out)
+           : kind == SETTING_BYTES ? parse_bytes(text, length, out)
+                                   : parse_duration_ms(text, length, out);
+}
+
+static uint64_t bound(const struct setting_info *info, const char *text)
+{
+    uint64_t value = 0;
+    CHECK(parse_value(info->kind, text, strlen(text), &value));
+    return value;
+}
+
 enum status settings_set(struct settings *settings, size_t index, const char *text, size_t length,
                          struct error *err)
 {
+    static const char *const wanted[] = {"text", "a whole number", "a size such as 64MiB",
+                                         "a duration with its unit such as 10s"};
     const struct setting_info *info = settings_info(index);
     void *place = (char *)settings + info->offset;
+    int shown = (int)size_min(length, 60);
     uint64_t value = 0;
-    bool is_good = true;
-    const char *wanted = "";
-    switch (info->kind) {
-    case SETTING_TEXT:
-        if (length >= sizeof settings->data_dir)
-            return error_set(err, STATUS_USAGE, "%s: longer than %zu bytes", info->key,
-                             sizeof settings->data_dir - 1);
+    if (info->kind == SETTING_TEXT) {
+        if (length >= VALUE_BYTES_MAX)
+            return error_set(err, STATUS_USAGE, "%s: longer than %d bytes", info->name,
+                             VALUE_BYTES_MAX - 1);
         memcpy(place, text, length);
         ((char *)place)[length] = '\0';
         return STATUS_OK;
-    case SETTING_NUMBER:
-        is_good = parse_u64(text, length, &value);
-        wanted = "a whole number";
-        break;
-    case SETTING_BYTES:
-        is_good = parse_bytes(text, length, &value);
-        wanted = "a size such as 64MiB";
-        break;
-    case SETTING_DURATION:
-        is_good = parse_duration_ms(text, length, &value);
-        wanted = "a duration such as 10s";
-        break;
     }
-    if (!is_good)
-        return error_set(err, STATUS_USAGE, "%s%s%s = %.*s: not %s", info->section,
-                         info->section[0] ? "." : "", info->key, (int)size_min(length, 60), text,
-                         wanted);
+    if (!parse_value(info->kind, text, length, &value))
+        return error_set(err, STATUS_USAGE, "%s = %.*s: not %s", info->name, shown, text,
+                         wanted[info->kind]);
+    if (value < bound(info, info->least) || value > bound(info, info->most))
+        return error_set(err, STATUS_USAGE, "%s = %.*s: the range is %s to %s", info->name, shown,
+                         text, info->least, info->most);
     memcpy(place, &value, sizeof value);
     return STATUS_OK;
 }
@@ -107,31 +116,18 @@ void settings_get_text(const struct settings *settings, size_t index, struct buf
 
 /* ---- TOML ---- */
 
-static bool same_name(const struct setting_info *info, const char *section, struct span key)
-{
-    return strcmp(info->section, section) == 0 && span_equal(key, span_of_text(info->key));
-}
+/* A file as far as it has been read. */
+struct toml {
+    struct settings *settings;
+    char section[64];
+    int line;
+    int key_lines[COUNT_OF(infos)];     /* where each stands; 0: nowhere yet */
+    int section_lines[COUNT_OF(infos)]; /* the same, by the first setting of a section */
+};
 
-static enum status unknown_key(const char *section, struct span key, struct error *err)
+static enum status given_before(const char *what, const char *name, int line, struct error *err)
 {
-    char wanted[128], known[128];
-    size_t nearest = 0;
-    unsigned best = 100;
-    snprintf(wanted, sizeof wanted, "%s%s%.*s", section, section[0] ? "." : "",
-             (int)size_min(key.length, 60), (const char *)key.data);
-    for (size_t i = 0; i < settings_count(); i++) {
-        const struct setting_info *info = settings_info(i);
-        snprintf(known, sizeof known, "%s%s%s", info->section, info->section[0] ? "." : "",
-                 info->key);
-        unsigned distance = text_distance(wanted, known, 99);
-        if (distance < best) {
-            best = distance;
-            nearest = i;
-        }
-    }
-    const struct setting_info *info = settings_info(nearest);
-    return error_set(err, STATUS_USAGE, "unknown key %s; the nearest is %s%s%s", wanted,
-                     info->section, info->section[0] ? "." : "", info->key);
+    return error_set(err, STATUS_USAGE, "%s %s stands on line %d already", what, name, line);
 }
 
 static struct span trim(struct span text)
@@ -182,48 +178,85 @@ static bool toml_value(struct span text, char *out, size_t capacity, size_t *out
     return true;
 }
 
-static enum status toml_line(struct settings *settings, struct span line, char section[64],
-                             struct error *err)
+static bool is_blank_or_comment(struct span text)
 {
-    char value[512];
-    size_t length;
-    if (line.length == 0 || line.data[0] == '#')
-        return STATUS_OK;
-    if (line.data[0] == '[') {
-        const uint8_t *end = memchr(line.data, ']', line.length);
-        size_t name_length = end ? (size_t)(end - line.data) - 1 : 64;
-        if (name_length >= 64)
-            return error_set(err, STATUS_USAGE, "malformed section");
-        memcpy(section, line.data + 1, name_length);
-        section[name_length] = '\0';
+    text = trim(text);
+    return text.length == 0 || text.data[0] == '#';
+}
+
+static enum status toml_section(struct toml *toml, struct span line, struct error *err)
+{
+    const uint8_t *end = memchr(line.data, ']', line.length);
+    if (!end || !is_blank_or_comment(span_of(end + 1, line.length - (size_t)(end + 1 - line.data))))
+        return error_set(err, STATUS_USAGE, "malformed section");
+    struct span name = trim(span_of(line.data + 1, (size_t)(end - line.data) - 1));
+    snprintf(toml->section, sizeof toml->section, "%.*s", (int)size_min(name.length, 63),
+             (const char *)name.data);
+    struct text_nearest nearest = text_nearest_to(toml->section);
+    for (size_t i = 0; i < settings_count(); i++) {
+        const char *known = settings_info(i)->section;
+        if (!known[0])
+            continue;
+        if (!span_equal(name, span_of_text(known))) {
+            text_nearest_offer(&nearest, known);
+            continue;
+        }
+        if (toml->section_lines[i])
+            return given_before("section", known, toml->section_lines[i], err);
+        toml->section_lines[i] = toml->line;
         return STATUS_OK;
     }
+    return error_set(err, STATUS_USAGE, "unknown section %s; the nearest is %s", toml->section,
+                     nearest.name);
+}
+
+static enum status toml_key(struct toml *toml, struct span key, struct span rest, struct error *err)
+{
+    char name[128], value[VALUE_BYTES_MAX];
+    size_t length;
+    snprintf(name, sizeof name, "%s%s%.*s", toml->section, toml->section[0] ? "." : "",
+             (int)size_min(key.length, 60), (const char *)key.data);
+    struct text_nearest nearest = text_nearest_to(name);
+    for (size_t i = 0; i < settings_count(); i++) {
+        const char *known = settings_info(i)->name;
+        if (strcmp(name, known) != 0) {
+            text_nearest_offer(&nearest, known);
+            continue;
+        }
+        if (toml->key_lines[i])
+            return given_before("key", known, toml->key_lines[i], err);
+        toml->key_lines[i] = toml->line;
+        if (!toml_value(rest, value, sizeof value, &length))
+            return error_set(err, STATUS_USAGE, "malformed value of %s", known);
+        return settings_set(toml->settings, i, value, length, err);
+    }
+    return error_set(err, STATUS_USAGE, "unknown key %s; the nearest is %s", name, nearest.name);
+}
+
+static enum status toml_line(struct toml *toml, struct span line, struct error *err)
+{
+    if (is_blank_or_comment(line))
+        return STATUS_OK;
+    if (line.data[0] == '[')
+        return toml_section(toml, line, err);
     const uint8_t *equals = memchr(line.data, '=', line.length);
     if (!equals)
         return error_set(err, STATUS_USAGE, "expected key = value");
-    struct span key = trim(span_of(line.data, (size_t)(equals - line.data)));
-    struct span rest = trim(span_of(equals + 1, line.length - (size_t)(equals + 1 - line.data)));
-    for (size_t i = 0; i < settings_count(); i++) {
-        if (!same_name(settings_info(i), section, key))
-            continue;
-        if (!toml_value(rest, value, sizeof value, &length))
-            return error_set(err, STATUS_USAGE, "malformed value of %s", settings_info(i)->key);
-        return settings_set(settings, i, value, length, err);
-    }
-    return unknown_key(section, key, err);
+    return toml_key(toml, trim(span_of(line.data, (size_t)(equals - line.data))),
+                    trim(span_of(equals + 1, line.length - (size_t)(equals + 1 - line.data))), err);
 }
 
 enum status settings_read_toml(struct settings *settings, const char *name, struct span text,
                                struct error *err)
 {
-    char section[64] = "";
+    struct toml toml = {.settings = settings};
     size_t at = 0;
-    for (int number = 1; at < text.length; number++) {
+    for (toml.line = 1; at < text.length; toml.line++) {
         const uint8_t *line = text.data + at;
         const uint8_t *end = memchr(line, '\n', text.length - at);
         size_t length = end ? (size_t)(end - line) : text.length - at;
-        if (toml_line(settings, trim(span_of(line, length)), section, err) != STATUS_OK)
-            return error_prefix(err, "%s line %d", name, number);
+        if (toml_line(&toml, trim(span_of(line, length)), err) != STATUS_OK)
+            return error_prefix(err, "%s:%d", name, toml.line);
         at += length + 1;
     }
     return STATUS_OK;
@@ -231,17 +264,59 @@ enum status settings_read_toml(struct settings *settings, const char *name, stru
 
 /* ---- environment, flags ---- */
 
+/* Variables that are not meant for the server and yet have its prefix: the project's own, and
+ * those by which Kubernetes describes services ("SLUICE_SERVICE_HOST", "SLUICE_PORT_4318_TCP"). */
+static bool is_of_others(const char *name, const char *value)
+{
+    static const char *const known[] = {"SLUICE_CONFIG", "SLUICE_CACHE",     "SLUICE_BINARY",
+                                        "SLUICE_SEED",   "SLUICE_LAKE_TOOL", "SLUICE_DEEP"};
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        if (strcmp(name, known[i]) == 0)
+            return true;
+    }
+    const char *port = strstr(name, "_PORT_");
+    return strstr(name, "_SERVICE_HOST") || strstr(name, "_SERVICE_PORT") ||
+           strncmp(value, "tcp://", 6) == 0 || strncmp(value, "udp://", 6) == 0 ||
+           (port && port[6] >= '0' && port[6] <= '9');
+}
+
+static enum status set_variable(struct settings *settings, const char *name, const char *value,
+                                struct error *err)
+{
+    struct text_nearest nearest = text_nearest_to(name);
+    for (size_t i = 0; i < settings_count(); i++) {
+        const char *known = settings_info(i)->environment;
+        if (strcmp(name, known) != 0) {
+            text_nearest_offer(&nearest, known);
+            continue;
+        }
+        if (settings_set(settings, i, value, strlen(value), err) != STATUS_OK)
+            return error_prefix(err, "%s", name);
+        return STATUS_OK;
+    }
+    if (is_of_others(name, value))
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE, "unknown environment variable %.100s; the nearest is %s",
+                     name, nearest.name);
+}
+
 enum status settings_read_environment(struct settings *settings, struct error *err)
 {
-    for (size_t i = 0; i < settings_count(); i++) {
-        const char *value = os_environment(settings_info(i)->environment);
-        if (value && settings_set(settings, i, value, strlen(value), err) != STATUS_OK)
-            return error_prefix(err, "%s", settings_info(i)->environment);
+    static const char prefix[] = "SLUICE_";
+    const char *text;
+    for (size_t i = 0; (text = os_environment_at(i)); i++) {
+        char name[128];
+        const char *equals = strchr(text, '=');
+        if (!equals || strncmp(text, prefix, sizeof prefix - 1) != 0)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
+        TRY(set_variable(settings, name, equals + 1, err));
     }
     return STATUS_OK;
 }
 
-/* Value of `flag` at argv[i] ("--x=v" or "--x v"); *out_used words. NULL: another flag. */
+/* Value of `flag` at argv[i] ("--x=v" or "--x v"); *out_used words. NULL: another flag, or none:
+ * the next flag is no value. */
 static const char *flag_value(const char *flag, int argc, char **argv, int i, int *out_used)
 {
     size_t length = strlen(flag);
@@ -252,7 +327,9 @@ static const char *flag_value(const char *flag, int argc, char **argv, int i, in
         return argv[i] + length + 1;
     }
     *out_used = 2;
-    return argv[i][length] == '\0' && i + 1 < argc ? argv[i + 1] : NULL;
+    return argv[i][length] == '\0' && i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0
+               ? argv[i + 1]
+               : NULL;
 }
 
 static enum status read_config_file(struct settings *settings, struct env *env, const char *path,
@@ -276,7 +353,9 @@ static enum status take_flag(struct settings *settings, int argc, char **argv, i
         if (!value)
             continue;
         *out_used = used;
-        return settings_set(settings, i, value, strlen(value), err);
+        if (settings_set(settings, i, value, strlen(value), err) != STATUS_OK)
+            return error_prefix(err, "%s", settings_info(i)->flag);
+        return STATUS_OK;
     }
     return STATUS_OK;
 }
@@ -306,23 +385,6 @@ enum status settings_load(struct settings *settings, struct env *env, int *inout
     return settings_check(settings, err);
 }
 
-/* Nanoseconds of every duration, added to a clock, must fit 63 bits. */
-static enum status check_durations(const struct settings *settings, struct error *err)
-{
-    const uint64_t ms_max = 36500 * (uint64_t)86400000;
-    for (size_t i = 0; i < settings_count(); i++) {
-        const struct setting_info *info = settings_info(i);
-        uint64_t value;
-        if (info->kind != SETTING_DURATION)
-            continue;
-        memcpy(&value, (const char *)settings + info->offset, sizeof value);
-        if (value > ms_max)
-            return error_set(err, STATUS_USAGE, "%s.%s is at most 36500d", info->section,
-                             info->key);
-    }
-    return STATUS_OK;
-}
-
 enum status settings_check(const struct settings *settings, struct error *err)
 {
     static const char *const levels[] = {"debug", "info", "warn", "error"};
@@ -335,30 +397,17 @@ enum status settings_check(const struct settings *settings, struct error *err)
     if (!os_is_address(settings->listen_address))
         return error_set(err, STATUS_USAGE, "listen_address = %.100s: not an IP address",
                          settings->listen_address);
-    if (settings->otlp_http_port > 65535 || settings->api_port > 65535)
-        return error_set(err, STATUS_USAGE, "ports go up to 65535");
     if (settings->otlp_http_port && settings->otlp_http_port == settings->api_port)
         return error_set(err, STATUS_USAGE, "otlp.http_port and api.port are the same: %llu",
                          (unsigned long long)settings->api_port);
-    if (settings->log_segment_bytes < 1 << 20)
-        return error_set(err, STATUS_USAGE, "log.segment_bytes is at least 1 MiB");
+    if (settings->log_segment_bytes % LOG_BLOCK_BYTES != 0)
+        return error_set(err, STATUS_USAGE, "log.segment_bytes = %llu: not a multiple of %d",
+                         (unsigned long long)settings->log_segment_bytes, LOG_BLOCK_BYTES);
     if (settings->log_budget_bytes &&
         settings->log_budget_bytes / LOG_SEGMENTS_LEAST < settings->log_segment_bytes)
         return error_set(err, STATUS_USAGE,
                          "log.budget_bytes is at least %d times log.segment_bytes",
                          (int)LOG_SEGMENTS_LEAST);
-    if (settings->otlp_workers > OTLP_WORKERS_MAX)
-        return error_set(err, STATUS_USAGE, "otlp.workers is at most %d", (int)OTLP_WORKERS_MAX);
-    if (settings->otlp_body_bytes_max < 1 || settings->otlp_body_bytes_max > OTLP_BODY_BYTES_MAX ||
-        settings->otlp_expanded_bytes_max < 1 ||
-        settings->otlp_expanded_bytes_max > OTLP_BODY_BYTES_MAX)
-        return error_set(err, STATUS_USAGE,
-                         "otlp.body_bytes_max and otlp.expanded_bytes_max are 1 byte to 1 GiB");
-    TRY(check_durations(settings, err));
-    if (settings->publish_zstd_level < 1 || settings->publish_zstd_level > 19)
-        return error_set(err, STATUS_USAGE, "publish.zstd_level is 1 to 19");
-    if (settings->publish_threads > PUBLISH_THREADS_MAX)
-        return error_set(err, STATUS_USAGE, "publish.threads is %d at most", PUBLISH_THREADS_MAX);
     if (!settings->data_dir[0] || !settings->catalog_name[0])
         return error_set(err, STATUS_USAGE, "data_dir and publish.catalog_name must not be empty");
     return STATUS_OK;
@@ -379,14 +428,17 @@ void settings_print_help(struct buf *out)
 void settings_print_reference(struct buf *out)
 {
     buf_put_text(out,
-                 "# Settings\n\nGenerated by `sluice config reference`. A later row of this list "
-                 "wins: defaults, the TOML file (`--config`, `SLUICE_CONFIG`), environment, "
-                 "flags.\n\n| TOML | Flag | Environment | Default | Meaning |\n"
-                 "|---|---|---|---|---|\n");
+                 "# Settings\n\nGenerated by `sluice config reference`. A later one of these wins: "
+                 "defaults, the TOML file (`--config`, `SLUICE_CONFIG`), environment, flags. A "
+                 "duration needs its unit (`ms`, `s`, `m`, `h`, `d`), a size without one is in "
+                 "bytes (`KiB`, `MiB`, `GiB`, `TiB`; `KB`, ...). In the file, `a.b` is the key `b` "
+                 "of the section `[a]`.\n\n"
+                 "| TOML | Flag | Environment | Default | Range | Meaning |\n"
+                 "|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < settings_count(); i++) {
         const struct setting_info *info = settings_info(i);
-        buf_format(out, "| `%s%s%s` | `%s` | `%s` | `%s` | %s |\n", info->section,
-                   info->section[0] ? "." : "", info->key, info->flag, info->environment,
-                   info->default_text[0] ? info->default_text : "\"\"", info->help);
+        buf_format(out, "| `%s` | `%s` | `%s` | `%s` | %s%s%s | %s |\n", info->name, info->flag,
+                   info->environment, info->default_text[0] ? info->default_text : "\"\"",
+                   info->least, info->least[0] ? " to " : "", info->most, info->help);
     }
 }

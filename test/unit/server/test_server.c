@@ -125,8 +125,35 @@ static void test_every_setting_survives_its_text(void **state)
     assert_memory_equal(&settings, &back, sizeof settings);
     assert_status(STATUS_USAGE,
                   settings_read_toml(&settings, "f", span_of_text("[otlp]\nhttp_prot=1"), &err));
-    assert_non_null(strstr(err.message, "f line 2: unknown key otlp.http_prot"));
+    assert_non_null(strstr(err.message, "f:2: unknown key otlp.http_prot"));
     assert_non_null(strstr(err.message, "otlp.http_port"));
+}
+
+/* Every number has its range, which the default is in; what is outside, or a duration without its
+ * unit, is refused by name. */
+static void test_ranges(void **state)
+{
+    (void)state;
+    struct error err;
+    struct settings settings;
+    settings_init(&settings);
+    for (size_t i = 0; i < settings_count(); i++) {
+        const struct setting_info *info = settings_info(i);
+        if (info->kind == SETTING_TEXT)
+            continue;
+        assert_ok(settings_set(&settings, i, info->least, strlen(info->least), &err));
+        assert_ok(settings_set(&settings, i, info->most, strlen(info->most), &err));
+        assert_status(STATUS_USAGE, settings_set(&settings, i, "18000000000000000000", 20, &err));
+        assert_non_null(strstr(err.message, info->name));
+        if (strcmp(info->least, "0") != 0)
+            assert_status(STATUS_USAGE, settings_set(&settings, i, "0", 1, &err));
+        if (info->kind != SETTING_DURATION)
+            continue;
+        assert_status(STATUS_USAGE, settings_set(&settings, i, "60", 2, &err));
+        assert_non_null(strstr(err.message, info->name));
+        assert_non_null(strstr(err.message, "10s"));
+    }
+    assert_int_equal(settings.publish_threads, PUBLISH_THREADS_MAX);
 }
 
 int main(void)
@@ -134,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_senders_lanes_and_api_together),
         cmocka_unit_test(test_every_setting_survives_its_text),
+        cmocka_unit_test(test_ranges),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
