@@ -18,11 +18,28 @@ struct invocation {
     char **argv;
 };
 
-struct command {
-    const char *name, *arguments, *help;
-    int (*run)(struct invocation *invocation);
-    const char *options; /* of its own, for its --help; NULL: the general one */
+/* ---- the table of commands ---- */
+
+enum { COMMAND_FLAGS_MAX = 16 };
+
+struct command_flag {
+    const char *name, *value, *help; /* "--items", "N" or NULL; lines of the help after the first
+                                        stand below it */
 };
+
+struct command {
+    const char *name; /* "tables", or "tables list": one that `tables` runs */
+    const char *arguments, *summary, *about, *example, *exits;
+    int (*run)(struct invocation *invocation); /* NULL: the command in front of it does */
+    struct command_flag flags[COMMAND_FLAGS_MAX];
+};
+
+const struct command *command_at(size_t index); /* NULL behind the last */
+/* `below` may be ""; NULL if there is none. */
+const struct command *command_find(const char *name, const char *below);
+const struct command_flag *command_flag_at(const struct command *command, size_t index);
+void command_list(struct buf *out);
+void command_help(const struct command *command, struct buf *out);
 
 int cmd_serve(struct invocation *invocation);
 int cmd_demo(struct invocation *invocation);
@@ -59,6 +76,12 @@ void cmd_print(struct buf *text); /* to stdout, then frees */
  * of a mistyped name. */
 enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stack,
                            struct error *err) MUST_CHECK;
+/* The same for the store and the catalog alone, beside a server. */
+enum status cmd_lake_open(struct invocation *invocation, struct stack *out_stack,
+                          struct error *err) MUST_CHECK;
+/* Says who has the data directory, where that is why it could not be opened. Returns err->status.
+ */
+enum status cmd_explain_busy(struct invocation *invocation, struct error *err);
 
 /* Asks the running server; NOT_FOUND when none listens. Appends the body; the code is returned. */
 enum status cmd_ask_server(struct invocation *invocation, const char *method, const char *path,

@@ -173,6 +173,8 @@ int cmd_demo(struct invocation *invocation)
         status = os_signals_watch(poller, &err);
     if (status == STATUS_OK)
         status = server_start(invocation->env, &invocation->settings, &server, &err);
+    if (status != STATUS_OK)
+        cmd_explain_busy(invocation, &err);
     if (status == STATUS_OK)
         status = run_demo(invocation, server, items, as_json, &err);
     if (status == STATUS_OK && must_keep) {

@@ -511,23 +511,11 @@ static void print_result(const struct verify *verify, bool as_json)
     cmd_print(&out);
 }
 
-/* NOT_FOUND instead of an empty catalog made out of a mistyped name. */
-static enum status open_lake(struct invocation *invocation, struct stack *out_stack,
-                             struct error *err)
-{
-    char path[PATH_BYTES_MAX];
-    struct env_stat stat;
-    TRY(path_join(path, invocation->settings.data_dir, "catalog.db", err));
-    if (env_path_stat(invocation->env, path, &stat, err) != STATUS_OK)
-        return error_prefix(err, "%s holds no catalog", invocation->settings.data_dir);
-    return stack_open_lake(invocation->env, &invocation->settings, out_stack, err);
-}
-
 int gen_verify(struct invocation *invocation, const char *receipts_path, bool as_json)
 {
     struct error err;
     struct verify verify = {.named_count = 0};
-    enum status status = open_lake(invocation, &verify.stack, &err);
+    enum status status = cmd_lake_open(invocation, &verify.stack, &err);
     if (status == STATUS_OK)
         status = run(&verify, receipts_path, &err);
     if (status == STATUS_OK)

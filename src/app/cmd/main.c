@@ -6,49 +6,6 @@
 
 #include "app/cmd/cmd_internal.h"
 
-static const struct command commands[] = {
-    {"serve", "", "run the server", cmd_serve, NULL},
-    {"demo", "[--json] [--keep] [--items N]", "run a server, send it telemetry, report", cmd_demo,
-     NULL},
-    {"gen", "[--profile P] [--items N] ... | --verify RECEIPTS",
-     "generate load against a server; check what became of it", cmd_gen,
-     "  --profile P          shop (spans), wild (spans of all shapes), logs or metrics; shop\n"
-     "  --seed N             every byte follows from it; 1\n"
-     "  --items N            spans, records or points to send; 100,000\n"
-     "  --request-items N    in one request; 1,000\n"
-     "  --connections N      at the same time; 4\n"
-     "  --rate N             items a second; as fast as it goes\n"
-     "  --distinct N         bodies made beforehand and sent in turn; each is made for itself\n"
-     "  --gzip               bodies compressed\n"
-     "  --commit MODE        auto, wait_for or force\n"
-     "  --producer ID        with sequence numbers: a request is stored once, however often sent\n"
-     "  --receipts FILE      what the server answered, for --verify\n"
-     "  --verify FILE        reads the tables and compares them with what the seed says\n"
-     "  --json               the report as one object\n"},
-    {"doctor", "[--json]", "check settings, directories, ports and limits", cmd_doctor, NULL},
-    {"status", "[--json]", "what the running server does", cmd_status, NULL},
-    {"publish", "[--once]", "publish what the log holds, without a server", cmd_publish, NULL},
-    {"tables", "list | columns | rebind TABLE ... | repair TABLE", "tables and their lanes",
-     cmd_tables, NULL},
-    {"watermark", "[--json]", "up to where the lake is complete", cmd_watermark, NULL},
-    {"log", "ls | cat | repair --confirm | fork --confirm", "look at and mend the log", cmd_log,
-     NULL},
-    {"parquet", "schema | meta | cat | head | verify FILE", "look into a Parquet file", cmd_parquet,
-     "  --columns A,B        those alone (cat, head)\n"
-     "  --rows N             so many (head); 10\n"
-     "  --json               as JSON\n"},
-    {"arrow", "schema | cat | verify FILE...", "look into Arrow IPC files and streams", cmd_arrow,
-     "  --rows N             so many at most (cat); all\n"
-     "  --json               as JSON\n"},
-    {"avro", "schema | cat FILE...", "look into Avro container files", cmd_avro,
-     "  --rows N             so many at most (cat); all\n"
-     "  --json               as JSON\n"},
-    {"config", "check | show | reference", "settings", cmd_config, NULL},
-    {"clear-halt", "TABLE --confirm --accept | --republish | --from GROUP=SEQ",
-     "decide over a halted lane", cmd_clear_halt, NULL},
-    {"version", "", "print the version", cmd_version, NULL},
-};
-
 int cmd_fail(const struct error *err)
 {
     fprintf(stderr, "sluice: %s\n", err->message);
@@ -128,43 +85,6 @@ void cmd_print(struct buf *text)
     buf_deinit(text);
 }
 
-enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stack,
-                           struct error *err)
-{
-    char dir[PATH_BYTES_MAX];
-    struct arena arena;
-    char **names;
-    size_t count;
-    TRY(path_join(dir, invocation->settings.data_dir, "log", err));
-    arena_init(&arena, 0);
-    enum status status = files_list(invocation->env, dir, &arena, &names, &count, err);
-    arena_deinit(&arena);
-    if (status != STATUS_OK)
-        return error_prefix(err, "%s holds no log", invocation->settings.data_dir);
-    return stack_open(invocation->env, &invocation->settings, out_stack, err);
-}
-
-enum status cmd_ask_server(struct invocation *invocation, const char *method, const char *path,
-                           struct buf *out_body, int *out_code, struct error *err)
-{
-    struct http_client *client = NULL;
-    struct http_response response;
-    const struct settings *settings = &invocation->settings;
-    TRY(http_client_create(settings->listen_address, (uint16_t)settings->api_port, 60000, &client,
-                           err));
-    enum status status =
-        http_client_request(client, method, path, NULL, 0, (struct span){0}, &response, err);
-    if (status == STATUS_OK) {
-        buf_put(out_body, response.body.data, response.body.length);
-        *out_code = response.code;
-    } else if (status == STATUS_IO) {
-        status = error_set(err, STATUS_NOT_FOUND, "no server answers at %s port %llu",
-                           settings->listen_address, (unsigned long long)settings->api_port);
-    }
-    http_client_destroy(client);
-    return status;
-}
-
 int cmd_version(struct invocation *invocation)
 {
     if (!cmd_no_more_words(invocation, 0))
@@ -173,48 +93,120 @@ int cmd_version(struct invocation *invocation)
     return 0;
 }
 
+/* ---- which command, and are its words known? ---- */
+
 static int help(void)
 {
     struct buf text = {0};
-    buf_put_text(&text,
-                 "sluice: every write, once, in the lake\n\nUsage: sluice COMMAND [settings] "
-                 "[arguments]\n\nCommands:\n");
-    for (size_t i = 0; i < COUNT_OF(commands); i++)
-        buf_format(&text, "  %-11s %-52s %s\n", commands[i].name, commands[i].arguments,
-                   commands[i].help);
+    command_list(&text);
     buf_put_byte(&text, '\n');
     settings_print_help(&text);
     cmd_print(&text);
     return 0;
 }
 
-static int command_help(const struct command *command)
+static int help_of(const struct command *command)
 {
     struct buf text = {0};
-    buf_format(&text, "Usage: sluice %s %s\n\n%s. Beside the settings of sluice --help:\n\n%s",
-               command->name, command->arguments, command->help, command->options);
+    command_help(command, &text);
     cmd_print(&text);
     return 0;
 }
 
-static const struct command *find_command(const char *name)
+static int short_help(void)
 {
-    for (size_t i = 0; i < COUNT_OF(commands); i++) {
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
-    }
-    return NULL;
+    struct buf text = {0};
+    command_list(&text);
+    fwrite(text.data, 1, text.length, stderr);
+    buf_deinit(&text);
+    return status_exit_code(STATUS_USAGE);
 }
 
 static int unknown_command(const char *name)
 {
-    const struct command *nearest = &commands[0];
-    for (size_t i = 1; i < COUNT_OF(commands); i++) {
-        if (text_distance(name, commands[i].name, 20) < text_distance(name, nearest->name, 20))
-            nearest = &commands[i];
+    const struct command *command;
+    struct text_nearest nearest = text_nearest_to(name);
+    for (size_t i = 0; (command = command_at(i)); i++) {
+        if (command->run)
+            text_nearest_offer(&nearest, command->name);
     }
+    text_nearest_offer(&nearest, "--help");
+    text_nearest_offer(&nearest, "--version");
     return cmd_usage("no command %s; the nearest is %s (sluice --help lists all)", name,
-                     nearest->name);
+                     nearest.name);
+}
+
+/* The command below `name` that the words ask for; else `name` itself. */
+static const struct command *find_below(const char *name, const struct invocation *invocation)
+{
+    for (int i = 0; i < invocation->argc; i++) {
+        const struct command *below = command_find(name, invocation->argv[i]);
+        if (below)
+            return below;
+    }
+    return command_find(name, "");
+}
+
+static bool is_settings_flag(const char *name, struct text_nearest *nearest)
+{
+    bool is_known = strcmp(name, "--config") == 0;
+    for (size_t i = 0; i < settings_count(); i++) {
+        is_known |= strcmp(name, settings_info(i)->flag) == 0;
+        text_nearest_offer(nearest, settings_info(i)->flag);
+    }
+    text_nearest_offer(nearest, "--config");
+    text_nearest_offer(nearest, "--help");
+    return is_known;
+}
+
+/* One flag among the words; *out_used words are it and its value. False and a message if it is
+ * unknown or without its value. */
+static bool check_flag(const struct command *command, const char *word, const char *next,
+                       int *out_used)
+{
+    char name[64];
+    bool has_value = strchr(word, '=') != NULL;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    struct text_nearest nearest = text_nearest_to(name);
+    const struct command_flag *flag;
+    *out_used = 1;
+    for (size_t i = 0; (flag = command_flag_at(command, i)); i++) {
+        if (strcmp(name, flag->name) != 0) {
+            text_nearest_offer(&nearest, flag->name);
+            continue;
+        }
+        if (!flag->value && has_value) {
+            cmd_usage("%s takes no value", name);
+            return false;
+        }
+        if (flag->value && !has_value) {
+            *out_used = 2;
+            if (!next || strncmp(next, "--", 2) == 0) {
+                cmd_usage("%s needs a value: %s %s", name, name, flag->value);
+                return false;
+            }
+        }
+        return true;
+    }
+    if (is_settings_flag(name, &nearest)) /* those with their values are gone by now */
+        cmd_usage("%s needs a value", name);
+    else
+        cmd_usage("%s is no flag of %s; the nearest is %s (sluice %s --help lists all)", name,
+                  command->name, nearest.name, command->name);
+    return false;
+}
+
+static bool check_flags(const struct command *command, const struct invocation *invocation)
+{
+    int used = 1;
+    for (int i = 0; i < invocation->argc; i += used) {
+        const char *word = invocation->argv[i];
+        const char *next = i + 1 < invocation->argc ? invocation->argv[i + 1] : NULL;
+        used = 1;
+        if (word[0] == '-' && word[1] && !check_flag(command, word, next, &used))
+            return false;
+    }
+    return true;
 }
 
 static enum log_level level_of(const char *name)
@@ -227,23 +219,41 @@ static enum log_level level_of(const char *name)
     return LOG_INFO;
 }
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 int main(int argc, char **argv)
 {
     struct error err;
     struct invocation invocation = {.env = env_real()};
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0)
+    if (argc < 2)
+        return short_help();
+    const char *name = argv[1];
+    bool wants_help = is_help(name) || strcmp(name, "help") == 0;
+    if (wants_help && argc == 2)
         return help();
-    const struct command *command = find_command(argv[1]);
-    if (!command)
-        return unknown_command(argv[1]);
+    if (wants_help) { /* help COMMAND */
+        name = argv[2];
+        argc--;
+        argv++;
+    }
+    if (strcmp(name, "--version") == 0)
+        name = "version";
     invocation.argc = argc - 2;
     invocation.argv = argv + 2;
-    if (cmd_take_flag(&invocation, "--help"))
-        return command->options ? command_help(command) : help();
+    const struct command *command = command_find(name, "");
+    if (!command || !command->run)
+        return unknown_command(name);
+    wants_help |= cmd_take_flag(&invocation, "--help") || cmd_take_flag(&invocation, "-h");
+    if (wants_help)
+        return help_of(find_below(name, &invocation));
     if (settings_load(&invocation.settings, invocation.env, &invocation.argc, invocation.argv,
                       &err) != STATUS_OK)
         return cmd_fail(&err);
+    if (!check_flags(find_below(name, &invocation), &invocation))
+        return status_exit_code(STATUS_USAGE);
     log_set_level(level_of(invocation.settings.log_level));
     return command->run(&invocation);
 }

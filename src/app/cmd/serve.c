@@ -22,6 +22,7 @@ int cmd_serve(struct invocation *invocation)
         os_signals_watch(poller, &err) != STATUS_OK ||
         server_start(invocation->env, &invocation->settings, &server, &err) != STATUS_OK) {
         os_poller_destroy(poller);
+        cmd_explain_busy(invocation, &err);
         return cmd_fail(&err);
     }
     log_line(LOG_INFO, "OTLP/HTTP on %s port %u, API on port %u, data in %s",

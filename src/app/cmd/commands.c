@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one table of all commands: what runs them, the flags they take, and their help. A command
+ * that has commands of its own ("tables list") stands before them, and runs them itself.
+ */
+#include "app/cmd/cmd_internal.h"
+
+#define FLAG_JSON                                                                                  \
+    {                                                                                              \
+        "--json", NULL, "as JSON"                                                                  \
+    }
+#define FLAG_CONFIRM                                                                               \
+    {                                                                                              \
+        "--confirm", NULL, "do it; without, nothing is changed"                                    \
+    }
+
+static const char exit_of_asking[] = "0   done\n3   no server answers";
+static const char exit_of_deciding[] = "0   decided\n2   wrong usage, or the lane is not halted\n"
+                                       "3   there is no log, or no such table\n"
+                                       "86  the server refuses, and says why\n"
+                                       "87  the log no longer holds what would have to be "
+                                       "published again";
+static const char exit_of_reading[] = "0   done\n2   damage, or another format\n"
+                                      "3   there is no such file\n"
+                                      "6   a part of the format that is not supported";
+static const char exit_of_command[] = "that of the command";
+
+static const struct command commands[] = {
+    {
+        .name = "serve",
+        .arguments = "",
+        .summary = "run the server",
+        .run = cmd_serve,
+        .about =
+            "Takes OTLP over HTTP, makes each write durable on the log below --data-dir,\n"
+            "answers, and publishes into tables. SIGTERM and SIGINT end it: what has begun is\n"
+            "answered, what is there is published, for 10 s at most.",
+        .example = "sluice serve --data-dir ./sluice-data --publish-interval 30s",
+        .exits = "0   after SIGTERM or SIGINT\n"
+                 "2   settings that cannot work\n"
+                 "74  a disk failed, at a sync for example: start it again, it recovers\n"
+                 "75  another process uses the directory",
+    },
+    {
+        .name = "demo",
+        .arguments = "[--json] [--keep] [--items N]",
+        .summary = "run a server, send it telemetry, report",
+        .run = cmd_demo,
+        .about = "A real server on real ports, and spans, logs and metrics for it. On a terminal\n"
+                 "it keeps serving until Ctrl-C.",
+        .flags = {{"--items", "N", "spans, and as many records, and half as many points; 100,000"},
+                  {"--keep", NULL, "keep serving where there is no terminal, too"},
+                  {"--json", NULL, "the report as one object; serves on with --keep only"}},
+        .example = "sluice demo --items 10000 --data-dir /tmp/demo",
+        .exits = "0   every row came into the tables\n"
+                 "75  not all did within a minute\n"
+                 "else as those of `sluice serve`",
+    },
+    {
+        .name = "gen",
+        .arguments = "[--profile P] [--items N] ... | --verify RECEIPTS",
+        .summary = "generate load against a server; check what became of it",
+        .run = cmd_gen,
+        .about = "Sends telemetry whose every byte follows from a seed to --listen-address and\n"
+                 "--otlp-http-port.",
+        .flags = {{"--profile", "P",
+                   "shop (spans), wild (spans of all shapes), logs or metrics; shop"},
+                  {"--seed", "N", "every byte follows from it; 1"},
+                  {"--items", "N", "spans, records or points to send; 100,000"},
+                  {"--request-items", "N", "in one request; 1,000"},
+                  {"--connections", "N", "at the same time; 4"},
+                  {"--rate", "N", "items a second; as fast as it goes"},
+                  {"--distinct", "N",
+                   "bodies made beforehand and sent in turn; each is made for itself"},
+                  {"--gzip", NULL, "bodies compressed"},
+                  {"--commit", "MODE", "auto, wait_for or force"},
+                  {"--producer", "ID",
+                   "with sequence numbers: a request is stored once, however often sent"},
+                  {"--receipts", "FILE", "what the server answered, for --verify"},
+                  {"--verify", "FILE",
+                   "reads the tables and compares them with what the seed says"},
+                  {"--json", NULL, "the report as one object"}},
+        .example =
+            "sluice gen --profile logs --items 2000 --commit force --receipts receipts.jsonl",
+        .exits = "0   all was stored; --verify: all stands in the tables, once, as it was sent\n"
+                 "1   --verify: something does not\n"
+                 "2   the server refused\n"
+                 "3   --verify: there are no tables\n"
+                 "74  the server was lost",
+    },
+    {
+        .name = "doctor",
+        .arguments = "[--json]",
+        .summary = "check settings, directories, ports and limits",
+        .run = cmd_doctor,
+        .about = "What a server needs, before one is started. It changes nothing.",
+        .flags = {FLAG_JSON},
+        .example = "sluice doctor --data-dir /var/lib/sluice",
+        .exits = "0   all is good\n"
+                 "1   something is not\n"
+                 "2   settings that cannot work",
+    },
+    {
+        .name = "status",
+        .arguments = "[--json]",
+        .summary = "what the running server does",
+        .run = cmd_status,
+        .about = "Asks the server at --listen-address and --api-port: ingest, log, and each\n"
+                 "table's lane, with the command that resolves its halt. Counts are from the\n"
+                 "server's start.",
+        .flags = {FLAG_JSON},
+        .example = "sluice status --api-port 8080",
+        .exits = exit_of_asking,
+    },
+    {
+        .name = "publish",
+        .arguments = "[--once]",
+        .summary = "publish what the log holds, without a server",
+        .run = cmd_publish,
+        .about =
+            "Publishes everything that stands on the log below --data-dir now, says what went\n"
+            "into each table, and ends.",
+        .flags = {{"--once", NULL, "what it does anyway; for scripts that say so"}},
+        .example = "sluice publish --once --data-dir ./sluice-data",
+        .exits = "0   done\n"
+                 "3   there is no log\n"
+                 "75  a server uses the directory\n"
+                 "86  a lane is halted",
+    },
+    {
+        .name = "tables",
+        .arguments = "list | columns | rebind | repair",
+        .summary = "the tables: names, columns, repairs",
+        .run = cmd_tables,
+        .about = "  list      names of the tables that are there\n"
+                 "  columns   every column that Sluice's tables have\n"
+                 "  rebind    goes on with the table that stands under the name now\n"
+                 "  repair    goes back from metadata that cannot be read\n"
+                 "\n"
+                 "How publication into each goes, `sluice status` says.",
+        .example = "sluice tables list --help",
+        .exits = exit_of_command,
+    },
+    {
+        .name = "tables list",
+        .arguments = "[--json]",
+        .summary = "names of the tables in the catalog below --data-dir, one a line",
+        .about = "A server may be running meanwhile; `sluice status` says how publication goes.",
+        .flags = {{"--json", NULL, "as an array"}},
+        .example = "sluice tables list --data-dir ./sluice-data",
+        .exits = "0   done\n"
+                 "3   there is no catalog",
+    },
+    {
+        .name = "tables columns",
+        .arguments = "[TABLE]",
+        .summary = "the columns of one table, or of all, as docs/tables.md has them",
+        .about = "Of tables as Sluice creates them; it looks into no catalog.",
+        .example = "sluice tables columns otel.logs",
+        .exits = "0   done\n"
+                 "3   Sluice has no such table",
+    },
+    {
+        .name = "tables rebind",
+        .arguments = "TABLE --confirm --accept | --republish",
+        .summary = "takes the table that stands under the name now as the lane's",
+        .about = "For a lane that halted because its table was dropped or replaced. Without a\n"
+                 "table one is created. A running server is asked to do it, else it is done below\n"
+                 "--data-dir.",
+        .flags = {FLAG_CONFIRM,
+                  {"--accept", NULL, "what went into the old table counts as published"},
+                  {"--republish", NULL,
+                   "what the log still holds and this table does not is published again"}},
+        .example = "sluice tables rebind otel.logs --confirm --republish",
+        .exits = exit_of_deciding,
+    },
+    {
+        .name = "tables repair",
+        .arguments = "TABLE [--confirm]",
+        .summary = "goes back to the metadata before the one that cannot be read",
+        .about = "Says what is wrong; with --confirm the catalog is put back to the metadata\n"
+                 "before, and what came after it is given up. `sluice clear-halt` then decides\n"
+                 "over the rows in between.",
+        .flags = {FLAG_CONFIRM},
+        .example = "sluice tables repair otel.logs",
+        .exits = "0   done, or nothing to repair\n"
+                 "3   there is no such table\n"
+                 "74  the metadata before cannot be read either\n"
+                 "75  a server uses the directory",
+    },
+    {
+        .name = "watermark",
+        .arguments = "[--json]",
+        .summary = "up to where the lake is complete",
+        .run = cmd_watermark,
+        .about = "For each table the sequence number up to which all that the running server\n"
+                 "acknowledged can be read.",
+        .flags = {FLAG_JSON},
+        .example = "until sluice watermark; do sleep 1; done",
+        .exits = "0   nothing is behind\n"
+                 "1   something is\n"
+                 "3   no server answers",
+    },
+    {
+        .name = "log",
+        .arguments = "ls | cat | repair | fork",
+        .summary = "look at and mend the log",
+        .run = cmd_log,
+        .about = "  ls        its segment files\n"
+                 "  cat       its entries\n"
+                 "  repair    gives up entries that are damaged\n"
+                 "  fork      gives it a new identity",
+        .example = "sluice log ls --help",
+        .exits = exit_of_command,
+    },
+    {
+        .name = "log ls",
+        .arguments = "[--json]",
+        .summary = "the segment files of the log below --data-dir",
+        .about = "A server may be running meanwhile.",
+        .flags = {{"--json", NULL, "one object a line"}},
+        .example = "sluice log ls --data-dir ./sluice-data",
+        .exits = "0   done\n"
+                 "3   there is no log",
+    },
+    {
+        .name = "log cat",
+        .arguments = "[--json]",
+        .summary = "the entries that the log below --data-dir still holds, without their rows",
+        .about = "A server may be running meanwhile. Columns: group/sequence number, term, type,\n"
+                 "table, rows, bytes, requests, hash chain.",
+        .flags = {{"--json", NULL, "one object a line"}},
+        .example = "sluice log cat --json",
+        .exits = "0   done\n"
+                 "3   there is no log\n"
+                 "74  it cannot be read to its end",
+    },
+    {
+        .name = "log repair",
+        .arguments = "[--confirm]",
+        .summary = "gives up entries that are damaged",
+        .about =
+            "Reads every entry and names those that are damaged. With --confirm they count as\n"
+            "void from then on, and `sluice clear-halt` can resolve the lanes that they\n"
+            "halted.",
+        .flags = {FLAG_CONFIRM},
+        .example = "sluice log repair",
+        .exits = "0   done\n"
+                 "3   there is no log\n"
+                 "75  a server uses the directory",
+    },
+    {
+        .name = "log fork",
+        .arguments = "--confirm",
+        .summary = "gives this log a new identity",
+        .about = "For a log of which two copies have gone on. What this one holds above the last\n"
+                 "position that it shares with each table goes on under the new identity, so that\n"
+                 "nothing stands twice.",
+        .flags = {{"--confirm", NULL, "do it"}},
+        .example = "sluice log fork --confirm --data-dir ./sluice-data",
+        .exits = "0   done\n"
+                 "3   there is no log\n"
+                 "75  a server uses the directory\n"
+                 "86  the tables no longer tell where the copies part",
+    },
+    {
+        .name = "parquet",
+        .arguments = "schema | meta | cat | head | verify FILE",
+        .summary = "look into a Parquet file",
+        .run = cmd_parquet,
+        .about = "  schema    its columns\n"
+                 "  meta      row groups, columns and their statistics\n"
+                 "  cat       its rows, one JSON object a line\n"
+                 "  head      the first of them\n"
+                 "  verify    reads every page: checksums, levels, values, null counts",
+        .flags = {{"--columns", "A,B", "those alone (cat, head)"},
+                  {"--rows", "N", "so many (head); 10"},
+                  FLAG_JSON},
+        .example = "sluice parquet head --rows 1 --columns time,body FILE",
+        .exits = exit_of_reading,
+    },
+    {
+        .name = "arrow",
+        .arguments = "schema | cat | verify FILE...",
+        .summary = "look into Arrow IPC files and streams",
+        .run = cmd_arrow,
+        .about = "  schema    their columns\n"
+                 "  cat       their rows, one JSON object a line\n"
+                 "  verify    reads everything and names the first wrong byte",
+        .flags = {{"--rows", "N", "so many at most (cat); all"}, FLAG_JSON},
+        .example = "sluice arrow cat --rows 10 FILE",
+        .exits = exit_of_reading,
+    },
+    {
+        .name = "avro",
+        .arguments = "schema | cat FILE...",
+        .summary = "look into Avro container files",
+        .run = cmd_avro,
+        .about = "  schema    their schema\n"
+                 "  cat       their rows, one JSON object a line",
+        .flags = {{"--rows", "N", "so many at most (cat); all"}, FLAG_JSON},
+        .example = "sluice avro cat --rows 10 FILE",
+        .exits = exit_of_reading,
+    },
+    {
+        .name = "config",
+        .arguments = "check | show | reference",
+        .summary = "check and show settings",
+        .run = cmd_config,
+        .about = "  check       says whether settings are good\n"
+                 "  show        prints what holds, as a TOML file\n"
+                 "  reference   prints docs/config.md",
+        .example = "sluice config check --help",
+        .exits = exit_of_command,
+    },
+    {
+        .name = "config check",
+        .arguments = "",
+        .summary = "says whether file, environment and flags give settings that can work",
+        .about = "Nothing is opened or changed.",
+        .example = "sluice config check --config sluice.toml",
+        .exits = "0   they are good\n"
+                 "2   they are not; the message names the place",
+    },
+    {
+        .name = "config show",
+        .arguments = "",
+        .summary = "prints the settings that hold, as a TOML file",
+        .about = "Defaults < TOML file < environment < flags.",
+        .example = "sluice config show --config sluice.toml",
+        .exits = "0   done\n"
+                 "2   settings that cannot work",
+    },
+    {
+        .name = "config reference",
+        .arguments = "",
+        .summary = "prints every setting with its default, range and meaning: docs/config.md",
+        .about = "As a table in Markdown.",
+        .example = "sluice config reference",
+        .exits = "0   done",
+    },
+    {
+        .name = "clear-halt",
+        .arguments = "TABLE --confirm --accept | --republish | --from GROUP=SEQ",
+        .summary = "decide over a halted lane",
+        .run = cmd_clear_halt,
+        .about =
+            "`sluice status` says why a lane halted and which decision it asks for. Each\n"
+            "becomes a commit of its own. A running server is asked to do it, else it is done\n"
+            "below --data-dir.",
+        .flags = {FLAG_CONFIRM,
+                  {"--accept", NULL,
+                   "what was published before counts as published; rows that were taken out\n"
+                   "of the table since stay out"},
+                  {"--republish", NULL,
+                   "goes on from the newest commit that the table still has in its history;\n"
+                   "what came after it is published again. The log must still hold that"},
+                  {"--from", "GROUP=SEQ",
+                   "entry SEQ of that group of the log (`sluice log cat`) and all before it\n"
+                   "count as published; publication goes on with the next one, SEQ + 1"}},
+        .example = "sluice clear-halt otel.logs --confirm --from 0=1200",
+        .exits = exit_of_deciding,
+    },
+    {
+        .name = "version",
+        .arguments = "",
+        .summary = "print the version",
+        .run = cmd_version,
+        .about = "As `sluice --version` does.",
+        .example = "sluice version",
+        .exits = "0   done",
+    },
+};
+
+/* ---- look-up ---- */
+
+const struct command *command_at(size_t index)
+{
+    return index < COUNT_OF(commands) ? &commands[index] : NULL;
+}
+
+const struct command *command_find(const char *name, const char *below)
+{
+    char whole[64];
+    snprintf(whole, sizeof whole, "%s%s%s", name, below[0] ? " " : "", below);
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        if (strcmp(commands[i].name, whole) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+const struct command_flag *command_flag_at(const struct command *command, size_t index)
+{
+    const struct command_flag *flag = &command->flags[index];
+    return index < COMMAND_FLAGS_MAX && flag->name ? flag : NULL;
+}
+
+/* ---- help ---- */
+
+void command_list(struct buf *out)
+{
+    buf_put_text(out, "sluice: every write, once, in the lake\n\n"
+                      "Usage: sluice COMMAND [arguments] [settings]\n\nCommands:\n");
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        if (!strchr(commands[i].name, ' '))
+            buf_format(out, "  %-11s %s\n", commands[i].name, commands[i].summary);
+    }
+    buf_put_text(out, "\n`sluice COMMAND --help` says more of each.\n");
+}
+
+/* Lines of a text, all but the first behind a margin. */
+static void put_lines(struct buf *out, const char *text, int margin)
+{
+    const char *end;
+    while ((end = strchr(text, '\n'))) {
+        buf_format(out, "%.*s\n%*s", (int)(end - text), text, margin, "");
+        text = end + 1;
+    }
+    buf_format(out, "%s\n", text);
+}
+
+static void put_flag(struct buf *out, const struct command_flag *flag)
+{
+    enum { MARGIN = 23 };
+    char name[32];
+    snprintf(name, sizeof name, "%s%s%s", flag->name, flag->value ? " " : "",
+             flag->value ? flag->value : "");
+    buf_format(out, "  %-*s ", MARGIN - 3, name);
+    put_lines(out, flag->help, MARGIN);
+}
+
+void command_help(const struct command *command, struct buf *out)
+{
+    const struct command_flag *flag;
+    buf_format(out, "Usage: sluice %s%s%s\n\n%c%s.\n\n%s\n", command->name,
+               command->arguments[0] ? " " : "", command->arguments, command->summary[0] - 32,
+               command->summary + 1, command->about);
+    for (size_t i = 0; (flag = command_flag_at(command, i)); i++) {
+        buf_put_text(out, i ? "" : "\nFlags, beside the settings of `sluice --help`:\n");
+        put_flag(out, flag);
+    }
+    if (!command_flag_at(command, 0))
+        buf_put_text(out, "\nFlags: the settings of `sluice --help`.\n");
+    buf_format(out, "\nExample:\n  %s\n\nExit code:\n  ", command->example);
+    put_lines(out, command->exits, 2);
+}
