@@ -22,14 +22,29 @@ static void show(const struct settings *settings)
     cmd_print(&text);
 }
 
+/* Loading has checked the rest; which warehouses there can be, the store knows. */
+static int check(struct invocation *invocation)
+{
+    struct error err;
+    struct store *store = NULL;
+    const char *warehouse = invocation->settings.warehouse;
+    if (warehouse[0] && store_open(invocation->env, warehouse, &store, &err) != STATUS_OK) {
+        error_prefix(&err, "publish.warehouse");
+        return cmd_fail(&err);
+    }
+    store_close(store);
+    printf("settings are good\n");
+    return 0;
+}
+
 int cmd_config(struct invocation *invocation)
 {
     const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
     struct buf text = {0};
     if (!cmd_no_more_words(invocation, 1))
         return 2;
-    if (strcmp(what, "check") == 0) { /* loading has checked it */
-        printf("settings are good\n");
+    if (strcmp(what, "check") == 0) {
+        return check(invocation);
     } else if (strcmp(what, "show") == 0) {
         show(&invocation->settings);
     } else if (strcmp(what, "reference") == 0) {

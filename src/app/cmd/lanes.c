@@ -4,6 +4,7 @@
  * its API; otherwise this process opens the data directory itself.
  */
 #include "app/cmd/cmd_internal.h"
+#include "format/json/json.h"
 
 /* --accept, --republish or --from G=S, with --confirm; false and a message otherwise. */
 static bool take_decision(struct invocation *invocation, char out_decision[64])
@@ -83,13 +84,57 @@ int cmd_clear_halt(struct invocation *invocation)
     return resolve(invocation, false);
 }
 
-/* docs/tables.md */
-static void print_columns(void)
+/* docs/tables.md, or of it the one table without the head of the page. */
+static int columns(const char *wanted)
 {
+    enum { TABLES_MAX = 32 };
+    char names[TABLES_MAX][WAL_TABLE_NAME_MAX + 1];
     struct buf text = {0};
+    struct error err;
     size_t count;
     const struct publish_table *tables = ingest_tables(&count);
-    publish_print_columns(tables, count, &text);
+    if (!wanted) {
+        publish_print_columns(tables, count, &text);
+        cmd_print(&text);
+        return 0;
+    }
+    struct text_nearest nearest = text_nearest_to(wanted);
+    CHECK(count <= TABLES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(names[i], sizeof names[i], "%s.%s", tables[i].ns, tables[i].name);
+        text_nearest_offer(&nearest, names[i]);
+        if (strcmp(names[i], wanted) != 0)
+            continue;
+        publish_print_columns(&tables[i], 1, &text);
+        buf_put_byte(&text, '\0');
+        const char *begin = text.failed ? NULL : strstr((const char *)text.data, "## ");
+        fputs(begin ? begin : "", stdout);
+        buf_deinit(&text);
+        return 0;
+    }
+    error_set(&err, STATUS_NOT_FOUND, "no table %.100s; the nearest is %s", wanted, nearest.name);
+    return cmd_fail(&err);
+}
+
+static void print_names(const char **names, size_t count, bool as_json)
+{
+    struct buf text = {0};
+    struct json_writer json;
+    json_writer_init(&json, &text);
+    if (as_json)
+        json_write_array_begin(&json);
+    for (size_t i = 0; i < count; i++) {
+        char name[WAL_TABLE_NAME_MAX + 1];
+        snprintf(name, sizeof name, "otel.%s", names[i]);
+        if (as_json)
+            json_write_text(&json, name);
+        else
+            buf_format(&text, "%s\n", name);
+    }
+    if (as_json) {
+        json_write_array_end(&json);
+        buf_put_byte(&text, '\n');
+    }
     cmd_print(&text);
 }
 
@@ -100,12 +145,15 @@ static int list(struct invocation *invocation)
     struct arena arena;
     const char **names = NULL;
     size_t count = 0;
-    if (cmd_stack_open(invocation, &stack, &err) != STATUS_OK)
+    bool as_json = cmd_take_flag(invocation, "--json");
+    if (!cmd_no_more_words(invocation, 0))
+        return 2;
+    if (cmd_lake_open(invocation, &stack, &err) != STATUS_OK)
         return cmd_fail(&err);
     arena_init(&arena, 0);
     enum status status = catalog_table_list(stack.catalog, "otel", &arena, &names, &count, &err);
-    for (size_t i = 0; status == STATUS_OK && i < count; i++)
-        printf("otel.%s\n", names[i]);
+    if (status == STATUS_OK)
+        print_names(names, count, as_json);
     arena_deinit(&arena);
     stack_close(&stack);
     return status == STATUS_OK ? 0 : cmd_fail(&err);
@@ -138,6 +186,12 @@ static int repair(struct invocation *invocation)
                is_confirmed ? "" : "nothing was changed; --confirm gives up what came after it\n");
     arena_deinit(&arena);
     stack_close(&stack);
+    if (status == STATUS_NOT_FOUND)
+        error_prefix(&err, "%s", invocation->argv[0]);
+    if (status == STATUS_USAGE) { /* good metadata, which is what the caller wanted */
+        printf("%s\n", err.message);
+        return 0;
+    }
     return status == STATUS_OK ? 0 : cmd_fail(&err);
 }
 
@@ -146,18 +200,35 @@ int cmd_tables(struct invocation *invocation)
     const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
     invocation->argc -= invocation->argc > 0;
     invocation->argv++;
-    if (strcmp(what, "columns") == 0 && cmd_no_more_words(invocation, 0)) {
-        print_columns();
-        return 0;
-    }
+    if (strcmp(what, "columns") == 0)
+        return cmd_no_more_words(invocation, 1)
+                   ? columns(invocation->argc ? invocation->argv[0] : NULL)
+                   : 2;
     if (strcmp(what, "list") == 0)
-        return cmd_no_more_words(invocation, 0) ? list(invocation) : 2;
+        return list(invocation);
     if (strcmp(what, "rebind") == 0)
         return resolve(invocation, true);
     if (strcmp(what, "repair") == 0)
         return repair(invocation);
-    return cmd_usage(
-        "tables list, columns, repair TABLE [--confirm] or rebind TABLE --confirm --accept");
+    return cmd_usage("tables list, columns [TABLE], repair TABLE [--confirm] or rebind TABLE "
+                     "--confirm --accept");
+}
+
+/* What a run of the publisher did to each table. */
+static void print_published(struct publisher *publisher)
+{
+    struct publish_lane_info lane;
+    for (size_t i = 0; publisher_lane_at(publisher, i, &lane); i++) {
+        if (lane.commits_total)
+            printf("%-28s %llu rows in %llu files, snapshot %lld\n", lane.table,
+                   (unsigned long long)lane.rows_total, (unsigned long long)lane.files_total,
+                   (long long)lane.snapshot_id);
+        else if (lane.lag_rows)
+            printf("%-28s %llu rows are not published: %s\n", lane.table,
+                   (unsigned long long)lane.lag_rows, lane.reason);
+        else
+            printf("%-28s nothing to publish\n", lane.table);
+    }
 }
 
 int cmd_publish(struct invocation *invocation)
@@ -170,6 +241,7 @@ int cmd_publish(struct invocation *invocation)
     enum status status = cmd_stack_open(invocation, &stack, &err);
     if (status == STATUS_OK) {
         status = publisher_run_once(stack.publisher, &err);
+        print_published(stack.publisher);
         stack_close(&stack);
     }
     return status == STATUS_OK ? 0 : cmd_fail(&err);
