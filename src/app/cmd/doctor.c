@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sluice doctor: checks what a server needs before one is started. Exit code 1 if anything is
- * wrong.
+ * sluice doctor: checks what a server needs before one is started, and leaves nothing behind. Exit
+ * code 1 if anything is wrong.
  */
 #include "app/cmd/cmd_internal.h"
 #include "format/json/json.h"
+
+#define PROBE_NAME "sluice-doctor.tmp"
 
 struct findings {
     struct json_writer *writer; /* NULL: text */
@@ -28,30 +30,52 @@ static void find(struct findings *findings, bool is_good, const char *what, cons
     json_write_object_end(findings->writer);
 }
 
-static void check_directory(struct invocation *invocation, struct findings *findings)
+/* The data directory, or, where it is not there, the nearest one above it, in which it would be
+ * made. */
+static enum status find_directory(struct invocation *invocation, char out_dir[PATH_BYTES_MAX],
+                                  struct error *err)
 {
-    const char *dir = invocation->settings.data_dir;
-    char path[PATH_BYTES_MAX], detail[600];
-    struct error err;
+    struct env_stat stat;
+    char parent[PATH_BYTES_MAX];
+    TRY(os_absolute_path(invocation->settings.data_dir, out_dir, err));
+    enum status status;
+    while ((status = env_path_stat(invocation->env, out_dir, &stat, err)) == STATUS_NOT_FOUND) {
+        path_parent(parent, out_dir);
+        snprintf(out_dir, PATH_BYTES_MAX, "%s", parent);
+    }
+    if (status == STATUS_OK && !stat.is_directory)
+        return error_set(err, STATUS_INVALID, "%s is no directory", out_dir);
+    return status;
+}
+
+/* Can what is below `dir` be made and removed there? False: nothing more is worth a look. */
+static bool check_directory(struct invocation *invocation, struct findings *findings,
+                            const char *dir, struct error *err)
+{
+    const char *data_dir = invocation->settings.data_dir;
+    char path[PATH_BYTES_MAX], detail[PATH_BYTES_MAX + 80];
     struct env_volume volume;
-    enum status status = files_make_dirs(invocation->env, dir, &err);
+    struct env_stat stat;
+    bool is_there = env_path_stat(invocation->env, data_dir, &stat, err) == STATUS_OK;
+    enum status status = path_join(path, dir, PROBE_NAME, err);
     if (status == STATUS_OK)
-        status = path_join(path, dir, "doctor.tmp", &err);
+        status = files_replace(invocation->env, path, "x", 1, err);
     if (status == STATUS_OK)
-        status = files_replace(invocation->env, path, "x", 1, &err);
-    if (status == STATUS_OK)
-        status = files_remove(invocation->env, path, &err);
-    find(findings, status == STATUS_OK, "data dir", status == STATUS_OK ? dir : err.message);
-    if (status != STATUS_OK || env_volume_stat(invocation->env, dir, &volume, &err) != STATUS_OK)
-        return;
+        status = files_remove(invocation->env, path, err);
+    snprintf(detail, sizeof detail, "%.500s%s", data_dir,
+             is_there ? "" : " is not there; the server would create it");
+    find(findings, status == STATUS_OK, "data dir", status == STATUS_OK ? detail : err->message);
+    if (status != STATUS_OK || env_volume_stat(invocation->env, dir, &volume, err) != STATUS_OK)
+        return status == STATUS_OK;
     snprintf(detail, sizeof detail, "%llu of %llu MiB free",
              (unsigned long long)(volume.bytes_free >> 20),
              (unsigned long long)(volume.bytes_total >> 20));
     find(findings, volume.bytes_free > volume.bytes_total / 20, "volume", detail);
+    return true;
 }
 
 /* What one synced write costs here decides what an acknowledgement costs. */
-static void measure_sync(struct invocation *invocation, struct findings *findings)
+static void measure_sync(struct invocation *invocation, struct findings *findings, const char *dir)
 {
     enum { WRITES = 20, BYTES = 4096 };
     static const uint8_t zeros[BYTES];
@@ -59,7 +83,7 @@ static void measure_sync(struct invocation *invocation, struct findings *finding
     struct env_file *file = NULL;
     struct error err;
     int64_t best_ns = INT64_MAX;
-    enum status status = path_join(path, invocation->settings.data_dir, "doctor.tmp", &err);
+    enum status status = path_join(path, dir, PROBE_NAME, &err);
     if (status == STATUS_OK)
         status =
             env_open(invocation->env, path, ENV_WRITE | ENV_CREATE | ENV_TRUNCATE, &file, &err);
@@ -98,6 +122,8 @@ static void check_port(struct invocation *invocation, struct findings *findings,
 int cmd_doctor(struct invocation *invocation)
 {
     bool as_json = cmd_take_flag(invocation, "--json");
+    char dir[PATH_BYTES_MAX];
+    struct error err;
     struct buf text = {0};
     struct json_writer writer;
     struct findings findings = {.writer = as_json ? &writer : NULL};
@@ -107,8 +133,10 @@ int cmd_doctor(struct invocation *invocation)
     if (as_json)
         json_write_array_begin(&writer);
     find(&findings, true, "settings", "loaded and consistent");
-    check_directory(invocation, &findings);
-    measure_sync(invocation, &findings);
+    if (find_directory(invocation, dir, &err) != STATUS_OK)
+        find(&findings, false, "data dir", err.message);
+    else if (check_directory(invocation, &findings, dir, &err))
+        measure_sync(invocation, &findings, dir);
     check_port(invocation, &findings, "otlp port", invocation->settings.otlp_http_port);
     check_port(invocation, &findings, "api port", invocation->settings.api_port);
     if (as_json) {
