@@ -3,11 +3,13 @@
  * sluice gen: sends generated telemetry over several connections, paced or flat out, and reports
  * what the answers took. Each connection is a thread with one blocking client.
  */
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "app/cmd/cmd_internal.h"
 #include "format/codec/codec.h"
+#include "format/wire/wire.h"
 
 enum { RETRIES_MAX = 200, SAMPLES_MAX = 4 << 20, DISTINCT_MAX = 1024 };
 
@@ -129,6 +131,38 @@ static void make_fields(struct sender *sender, struct request *request)
         (struct http_field){"Sluice-Sequence", request->sequence};
 }
 
+/* Is it text that a terminal can be given? */
+static bool is_printable(struct span text)
+{
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.data[i] < ' ' || text.data[i] == 0x7f)
+            return false;
+    }
+    return utf8_is_valid(text.data, text.length);
+}
+
+/* What an answer says: the message of a google.rpc.Status { code 1, message 2 }, or plain text. */
+static void set_refusal(struct error *err, const struct http_response *response)
+{
+    struct wire wire = wire_of(response->body);
+    struct wire_field field;
+    struct span message = {0};
+    while (wire_next(&wire, &field)) {
+        if (field.key == WIRE_KEY(2, WIRE_LEN))
+            message = field.bytes;
+    }
+    if (wire.is_malformed || !message.length)
+        message = response->body;
+    while (message.length && message.data[message.length - 1] == '\n')
+        message.length--;
+    if (message.length && is_printable(message))
+        error_set(err, STATUS_INVALID, "the server answered %d: %.*s", response->code,
+                  (int)size_min(message.length, 300), (const char *)message.data);
+    else
+        error_set(err, STATUS_INVALID, "the server answered %d and %zu bytes that are no text",
+                  response->code, response->body.length);
+}
+
 /* Sends one request, due at `due_ns`, until it is stored. False: the run has failed. */
 static bool send_request(struct sender *sender, struct http_client *client, uint64_t index,
                          uint64_t items, struct span body, int64_t due_ns)
@@ -150,8 +184,7 @@ static bool send_request(struct sender *sender, struct http_client *client, uint
             return true;
         }
         if (status == STATUS_OK && response.code != 429 && response.code != 503) {
-            error_set(&err, STATUS_INVALID, "the server answered %d: %.*s", response.code,
-                      (int)size_min(response.body.length, 200), (const char *)response.body.data);
+            set_refusal(&err, &response);
             fail_run(run, &err);
             return false;
         }
@@ -326,7 +359,7 @@ enum status gen_run(struct env *env, const struct gen_options *options,
     run.start_ns = env_mono_ns(env);
     if (status == STATUS_OK && options->receipts_path &&
         !(run.receipts = fopen(options->receipts_path, "we")))
-        status = error_set(err, STATUS_IO, "open %s", options->receipts_path);
+        status = error_set_errno(err, errno, "open %s", options->receipts_path);
     if (run.receipts) /* what the bodies follow from, for --verify */
         fprintf(run.receipts, "{\"profile\":\"%s\",\"seed\":%llu,\"base_unix_nano\":%lld}\n",
                 gen_profile_name(options->profile), (unsigned long long)options->seed,
@@ -389,6 +422,11 @@ static void print_report(const struct gen_options *options, const struct gen_rep
            (unsigned long long)report->p999_us, (unsigned long long)report->max_us);
 }
 
+static bool is_commit_mode(const char *text)
+{
+    return strcmp(text, "auto") == 0 || strcmp(text, "wait_for") == 0 || strcmp(text, "force") == 0;
+}
+
 int cmd_gen(struct invocation *invocation)
 {
     struct error err;
@@ -414,6 +452,8 @@ int cmd_gen(struct invocation *invocation)
         !cmd_take_number(invocation, "--distinct", &options.distinct) ||
         !cmd_no_more_words(invocation, 0))
         return 2;
+    if (options.commit && !is_commit_mode(options.commit))
+        return cmd_usage("--commit %s: auto, wait_for or force", options.commit);
     if (profile && !gen_profile_parse(profile, &options.profile))
         return cmd_usage("--profile %s: shop, wild, logs or metrics", profile);
     if (!options.request_items || !options.connections || options.connections > 1024)
