@@ -110,10 +110,16 @@ def test_every_command_has_help_and_refuses_nonsense():
 
 def test_unknown_settings_name_the_nearest(tmp_path):
     config = tmp_path / "sluice.toml"
-    for text, expected in (("[otlp]\nhttp_prot = 1\n", "line 2: unknown key otlp.http_prot; the "
+    for text, expected in (("[otlp]\nhttp_prot = 1\n", f"{config}:2: unknown key otlp.http_prot; the "
                             "nearest is otlp.http_port"),
                            ("[publish]\ninterval = \"soon\"\n", "not a duration"),
-                           ("data_dir\n", "line 1: expected key = value"),
+                           ("data_dir\n", f"{config}:1: expected key = value"),
+                           ("[otlp]\n[api]\nport = 1\n\nport = 2\n", f"{config}:5: key api.port stands on "
+                            "line 3 already"),
+                           ("[otlp]\n[api]\n[otlp]\n", f"{config}:3: section otlp stands on line 1 already"),
+                           ("[publsh] # nothing below\n", f"{config}:1: unknown section publsh; the nearest "
+                            "is publish"),
+                           ("[otlp] x\n", f"{config}:1: malformed section"),
                            ("[otlp]\nhttp_port = 70000\n", "65535"),
                            ("log_level = \"loud\"\n", "debug, info, warn or error")):
         config.write_text(text)
@@ -135,5 +141,7 @@ def test_unknown_settings_name_the_nearest(tmp_path):
 def test_doctor(tmp_path):
     done = subprocess.run([str(sluice.BINARY), "doctor", "--json", "--data-dir", str(tmp_path / "d"),
                            "--otlp-http-port", "0", "--api-port", "0"], capture_output=True, text=True)
-    checks = {c["check"]: c["is_good"] for c in json.loads(done.stdout)}
-    assert done.returncode == 0 and all(checks.values()) and "sync" in checks
+    checks = {c["check"]: c for c in json.loads(done.stdout)}
+    assert done.returncode == 0 and all(c["is_good"] for c in checks.values()) and "sync" in checks
+    assert "would create" in checks["data dir"]["detail"]
+    assert not list(tmp_path.iterdir()), "it leaves nothing behind"

@@ -265,8 +265,7 @@ def test_a_second_server_on_the_same_directory_is_refused(server):
     second = sluice.Server(server.directory)
     second.start(wait=False)
     assert second.process.wait(timeout=20) == 75
-    assert "another process" in second.log() or "held" in second.log() or "in use" in second.log(), \
-        second.log()
+    assert f"another sluice process, pid {server.process.pid}, is using {server.directory}" in second.log()
 
 
 def test_producers_are_idempotent(server):
