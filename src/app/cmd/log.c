@@ -116,6 +116,8 @@ static int repair(struct invocation *invocation)
         return 2;
     enum status status = is_confirmed ? open_log(invocation, false, &wal, &err)
                                       : open_to_look(invocation, &wal, &err);
+    if (status == STATUS_BUSY)
+        status = cmd_explain_busy(invocation, &err);
     if (status == STATUS_OK)
         status = wal_verify(wal, &entries, &err);
     for (; status == STATUS_OK && wal_damage_at(wal, count, &damage); count++)

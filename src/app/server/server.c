@@ -120,8 +120,11 @@ enum status server_resolve(struct server *server, const char *what, const char *
     enum publish_decision decision;
     uint32_t group;
     uint64_t seq;
+    bool is_rebind = strcmp(what, "rebind") == 0;
     TRY(decision_parse(decision_text, &decision, &group, &seq, err));
-    enum status status = strcmp(what, "rebind") == 0
+    if (is_rebind && decision == PUBLISH_FROM)
+        return error_set(err, STATUS_USAGE, "rebind: accept or republish");
+    enum status status = is_rebind
                              ? publisher_rebind(publisher, table, decision, err)
                              : publisher_clear_halt(publisher, table, decision, group, seq, err);
     if (status == STATUS_OK)
