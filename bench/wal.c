@@ -481,7 +481,7 @@ int main(int argc, char **argv)
     static const size_t all_rows[] = {1 << 10, 4 << 10, 128 << 10, 1 << 20};
     static const uint32_t all_producers[] = {1, 16, 64, 256};
     uint64_t seconds = 1, rows = 0, producers = 0, submit = 0, recovery_mib = 0;
-    if (argc < 2 || argc % 2 != 0)
+    if (argc < 2 || argc % 2 != 0 || argv[1][0] == '-')
         return usage();
     for (int i = 2; i < argc; i += 2) {
         uint64_t *to = strcmp(argv[i], "--seconds") == 0     ? &seconds

@@ -93,9 +93,11 @@ static size_t put_decimal(char *out, struct decimal decimal)
         out[length++] = 'e';
         out[length++] = power < 0 ? '-' : '+';
         power = power < 0 ? -power : power;
-        if (power < 10)
-            out[length++] = '0';
-        return length + i64_to_text(out + length, power);
+        if (power >= 100)
+            out[length++] = (char)('0' + power / 100);
+        out[length++] = (char)('0' + power / 10 % 10);
+        out[length++] = (char)('0' + power % 10);
+        return length;
     }
     if (point <= 0) {
         memcpy(out, "0.0000", 6);

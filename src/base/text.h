@@ -52,7 +52,8 @@ bool parse_duration_ms(const char *text, size_t length, uint64_t *out_ms);
 enum { DOUBLE_TEXT_MAX = 32 };
 size_t double_to_text(char out[DOUBLE_TEXT_MAX], double value);
 
-/* Decimal digits of a signed 64-bit number; no terminator; returns the length (at most 20). */
+/* Decimal digits of a signed 64-bit number; no terminator; returns the length (at most 20). All
+ * 20 bytes of `out` may be written. */
 enum { I64_TEXT_MAX = 20 };
 size_t i64_to_text(char out[I64_TEXT_MAX], int64_t value);
 

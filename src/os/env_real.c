@@ -260,7 +260,7 @@ static enum status real_rename_new(struct env *env, const char *from, const char
     if (result != 0 && (errno == EINVAL || errno == ENOSYS)) { /* NFS and others: in two steps */
         result = link(from, to);
         if (result == 0 && unlink(from) != 0)
-            return STATUS_OK; /* it is there; only the old name stays too */
+            result = 0; /* it is there; only the old name stays too */
     }
     if (result != 0)
         return error_set_errno(err, errno, "rename %s to the new %s", from, to);

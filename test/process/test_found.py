@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures that were found by using and abusing the server; each test failed before its fix."""
 import json
+import os
+import pathlib
+import resource
 import socket
 import sqlite3
 import subprocess
@@ -39,6 +42,28 @@ def test_clients_that_take_every_file_leave_some_to_the_log(tmp_path):
         s.close()
     assert server.post("logs", log_body(), timeout=20).code == 200
     server.wait_published()
+    server.stop()
+
+
+def test_a_server_without_files_left_does_not_spin(tmp_path):
+    """Its listener was taken up again in each round, and found ready again."""
+    server = sluice.Server(tmp_path / "data", "--otlp-workers", "1").start()
+    soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+    used = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (used, hard))
+    held = [socket.create_connection(("127.0.0.1", server.otlp), timeout=5) for _ in range(3)]
+
+    def cpu():
+        words = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    time.sleep(0.5)
+    before = cpu()
+    time.sleep(2)
+    assert cpu() - before < 0.4
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    for s in held:
+        s.close()
+    assert server.post("logs", log_body(), timeout=20).code == 200
     server.stop()
 
 

@@ -243,6 +243,13 @@ def test_memory_of_bodies_is_bounded(tmp_path):
     server.stop()
 
 
+def test_a_lone_body_may_be_larger_than_all_memory_for_bodies(tmp_path):
+    server = sluice.Server(tmp_path / "data", "--otlp-memory-bytes", "1MiB", "--otlp-workers", "1").start()
+    body = log_body(150000)
+    assert len(body) > MiB and server.post("logs", body).code == 200
+    server.stop()
+
+
 @pytest.mark.parametrize("part", [1, 200000], ids=["a byte", "some"])
 def test_bodies_that_do_not_come_take_nothing_from_others(tmp_path, part):
     """Many times the memory is announced: whoever sends a whole body is served at once, or after the stalled

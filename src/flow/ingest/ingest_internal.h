@@ -119,6 +119,8 @@ static inline void ingest_count(struct ingest_worker *worker, enum ingest_counte
     atomic_fetch_add_explicit(&worker->counters[counter], by, memory_order_relaxed);
 }
 
+/* Counts a request that is stored; once. */
+void ingest_count_stored(const struct ingest_request *request);
 /* Counts a request that is to come again, and tells of it now and then. */
 void ingest_count_refused(struct ingest_worker *worker, const char *why);
 

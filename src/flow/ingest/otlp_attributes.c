@@ -59,6 +59,14 @@ struct usual {
     int64_t count;
 };
 
+/* Was there a key at this place of the slot before? Not if anything of it is lost. */
+static bool has_expected_key(const struct arrow_builder *map, size_t place)
+{
+    const int32_t *slots = (const int32_t *)(const void *)map->offsets.data;
+    return map->length > 0 && !map->offsets.failed && !map->children[0].values.failed &&
+           slots[map->length - 1] + (int64_t)place < slots[map->length];
+}
+
 /* Room for `count` usual pairs; false if there is none. */
 static bool usual_begin(struct usual *usual, struct otlp_decoder *decoder,
                         struct arrow_builder *map, size_t place, size_t count)
@@ -83,7 +91,7 @@ static bool usual_begin(struct usual *usual, struct otlp_decoder *decoder,
         .index = indices + keys->length,
         .offset = (int32_t *)(void *)(values->offsets.data + values->offsets.length),
     };
-    if (map->length > 0 && slots[map->length - 1] + (int64_t)place < slots[map->length]) {
+    if (has_expected_key(map, place)) {
         usual->expected = indices + slots[map->length - 1] + place;
         usual->expected_end = indices + slots[map->length];
     }
@@ -183,7 +191,7 @@ static bool is_expected_key(const struct arrow_builder *map, struct span key, si
     const struct arrow_builder *keys = &map->children[0], *dictionary = keys->dictionary;
     const int32_t *slots = (const int32_t *)(const void *)map->offsets.data;
     const int32_t *values = (const int32_t *)(const void *)dictionary->offsets.data;
-    if (map->length == 0 || slots[map->length - 1] + (int64_t)place >= slots[map->length])
+    if (!has_expected_key(map, place))
         return false;
     int32_t index =
         ((const int32_t *)(const void *)keys->values.data)[(size_t)slots[map->length - 1] + place];
@@ -204,6 +212,7 @@ static bool put_pair(struct otlp_decoder *decoder, struct arrow_builder *map,
         arrow_append_index(keys, index);
     } else if (keys->field->is_dictionary) {
         struct span key = otlp_clean_text(decoder, pair->key);
+        decoder->has_repaired_keys |= key.data != pair->key.data;
         arrow_append_memo(keys, key.data, key.length);
     } else {
         otlp_put_text(decoder, keys, pair->key);
@@ -249,8 +258,10 @@ static bool put_few_pairs(struct otlp_decoder *decoder, struct arrow_builder *ma
             are_expected &= put_pair(decoder, map, &pair, i);
         }
     }
-    /* The slot before has no twins, and neither has a part of it. */
-    if (are_expected || arrow_builder_failed(&map->children[0]) || !has_twin(map, (size_t)start))
+    /* The slot before has no twins, and neither has a part of it; but for keys that became equal
+     * when they were repaired. */
+    if ((are_expected && !decoder->has_repaired_keys) || arrow_builder_failed(&map->children[0]) ||
+        !has_twin(map, (size_t)start))
         return true;
     arrow_builder_truncate(&map->children[0], start);
     arrow_builder_truncate(&map->children[1], start);
@@ -326,6 +337,7 @@ void otlp_put_attributes(struct otlp_decoder *decoder, struct arrow_builder *map
     if (!are_few || !put_few_pairs(decoder, map, spans, count))
         put_many_pairs(decoder, map, spans, count);
     arrow_close_list(map);
+    types->values.failed |= decoder->types.failed;
     arrow_append_bytes(types, decoder->types.data, decoder->types.length);
 }
 

@@ -74,13 +74,14 @@ static bool read_level(struct otlp_decoder *decoder, struct span message, enum o
 {
     struct wire wire = wire_of(message);
     struct wire_field field;
-    bool is_raw = false;
+    bool is_raw = false, is_ahead = domain == DOMAIN_SCOPE;
     *out_inner = *out_schema_url = (struct span){0};
     while (wire_next(&wire, &field)) {
         /* From item to item in hops that no hardware foresees: what is read next is called for
          * here. */
-        for (const uint8_t *line = field.start; line < wire.at; line += 64)
-            __builtin_prefetch(line + 4096, 0, 2);
+        for (uintptr_t line = (uintptr_t)field.start; is_ahead && line < (uintptr_t)wire.at;
+             line += 64)
+            __builtin_prefetch((const void *)(line + 4096), 0, 2);
         if (field.key == WIRE_KEY(1, WIRE_LEN)) {
             if (out_inner->data) { /* twice: protobuf merges, and merging is laying end to end */
                 struct buf *merged = &decoder->merged[domain];

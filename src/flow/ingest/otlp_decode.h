@@ -39,6 +39,8 @@ struct otlp_decoder {
     uint64_t items_max;
     size_t bytes_max; /* of a batch, after a request */
 
+    bool has_repaired_keys; /* an attribute's key was not UTF-8, once */
+
     /* of the request at hand */
     enum otlp_signal signal;
     struct span roomy; /* the bytes of the body behind which OTLP_ROOM more may be read */

@@ -98,8 +98,8 @@ static void answer_stored(struct http_exchange *exchange, struct receipts *recei
     buf_deinit(&body);
 }
 
-/* Once it is stored: what was refused comes again. */
-static void count_stored(const struct ingest_request *request)
+/* Before the answer: whoever has it may look. */
+void ingest_count_stored(const struct ingest_request *request)
 {
     struct ingest_worker *worker = request->worker;
     ingest_count(worker, COUNT_REQUESTS, 1);
@@ -122,7 +122,6 @@ void ingest_answer(struct ingest_request *request, const char *boundary)
     if (request->mode == MODE_WAIT_FOR)
         count_ack(worker,
                   env_mono_ns(worker->ingest->env) - http_exchange_started_ns(request->exchange));
-    count_stored(request); /* before the answer: whoever has it may look */
     answer_stored(request->exchange, &receipts, boundary, request->rejected,
                   request->reject_reason);
     request->exchange = NULL;
@@ -468,6 +467,7 @@ static enum status store(struct ingest_worker *worker, struct http_exchange *exc
     }
     if (decoder->items == decoder->rejected && !has_dead_letters(decoder) &&
         !ask->has_producer) { /* nothing to store */
+        ingest_count_stored(request);
         ingest_answer(request, "durable");
         mem_free(request);
         return STATUS_OK;

@@ -29,6 +29,7 @@ struct span otlp_clean_text(struct otlp_decoder *decoder, struct span text)
     decoder->is_raw = true;
     buf_clear(&decoder->text);
     repair_utf8(text, &decoder->text);
+    decoder->is_out_of_memory |= decoder->text.failed;
     return span_of(decoder->text.data, decoder->text.length);
 }
 

@@ -135,6 +135,7 @@ static void complete_request(struct ingest_request *request,
         if (submission->tables[i] >= 0)
             request->seq[submission->tables[i]] = submission->entries[i].seq;
     }
+    ingest_count_stored(request);
     if (request->mode == MODE_FORCE) {
         ingest_force(request);
         return;

@@ -12,8 +12,8 @@
 enum {
     TURNS_MAX = 4,
     CONTENTION_RETRY_MS = 500,
-    TROUBLE_MS = 800, /* the back-off from which on retries are worth a word */
-    THROUGH_ACK_MS = 10000
+    THROUGH_ACK_MS = 10000,
+    TROUBLE_NS = 1000000000, /* from then on retries are worth a word */
 };
 
 /* ---- states ---- */
@@ -712,6 +712,7 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
         if (lane->is_trouble_told)
             tell(lane, PUBLISH_IDLE, "", "");
         lane->is_trouble_told = false;
+        lane->trouble_since_ns = 0;
         lane->retry_ms = 0;
         lane->retry_at_ns = 0;
         lane_set_state(lane, PUBLISH_IDLE, "");
@@ -727,7 +728,10 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
     if (lane->doubt_since_ns)
         lane->retry_ms = 1000;
     lane->retry_at_ns = env_mono_ns(publisher->env) + (int64_t)lane->retry_ms * 1000000;
-    if (lane->retry_ms >= TROUBLE_MS && !lane->is_trouble_told) {
+    if (!lane->trouble_since_ns)
+        lane->trouble_since_ns = env_mono_ns(publisher->env);
+    if (env_mono_ns(publisher->env) - lane->trouble_since_ns >= TROUBLE_NS &&
+        !lane->is_trouble_told) {
         lane->is_trouble_told = true;
         tell(lane, PUBLISH_RETRYING, err->message, "");
     }

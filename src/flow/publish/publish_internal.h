@@ -289,7 +289,8 @@ struct lane {
     int64_t doubt_since_ns; /* when a durability halt was first suspected; 0: not */
     int64_t retry_at_ns;
     uint64_t retry_ms;
-    bool is_trouble_told; /* options.changed has heard of the retries */
+    int64_t trouble_since_ns; /* of the first retry in a row; 0: none */
+    bool is_trouble_told;     /* options.changed has heard of them */
     int64_t through_acked_ns;
 };
 

@@ -153,12 +153,14 @@ static void truncate_bits(struct buf *bits, int64_t length)
         bits->data[length >> 3] &= (uint8_t)((1u << (length & 7)) - 1);
 }
 
-/* Offsets back to `length` slots; returns where the last of them ends. */
+/* Offsets back to `length` slots; returns where the last of them ends, or -1 if they had failed
+ * before: what they lead to is cut when they are, by whoever goes further back. */
 static int32_t truncate_offsets(struct buf *offsets, int64_t length)
 {
     size_t bytes = ((size_t)length + 1) * sizeof(int32_t);
     truncate_buffer(offsets, bytes);
-    return offsets->length < bytes ? 0 : (int32_t)get_le32(offsets->data + bytes - sizeof(int32_t));
+    return offsets->length < bytes ? -1
+                                   : (int32_t)get_le32(offsets->data + bytes - sizeof(int32_t));
 }
 
 void arrow_builder_truncate(struct arrow_builder *builder, int64_t length)
@@ -183,12 +185,15 @@ void arrow_builder_truncate(struct arrow_builder *builder, int64_t length)
     case LAYOUT_FIXED:
         truncate_buffer(&builder->values, (size_t)length * width);
         break;
-    case LAYOUT_BYTES:
-        truncate_buffer(&builder->values, (size_t)truncate_offsets(&builder->offsets, length));
+    case LAYOUT_BYTES: {
+        int32_t end = truncate_offsets(&builder->offsets, length);
+        if (end >= 0)
+            truncate_buffer(&builder->values, (size_t)end);
         break;
+    }
     case LAYOUT_LIST: {
         int32_t end = truncate_offsets(&builder->offsets, length);
-        for (uint32_t i = 0; i < builder->child_count; i++)
+        for (uint32_t i = 0; end >= 0 && i < builder->child_count; i++)
             if (builder->children[i].length >= end)
                 arrow_builder_truncate(&builder->children[i], end);
         break;

@@ -30,8 +30,8 @@ static void discard(struct env *env, const char *path)
     UNUSED(removed);
 }
 
-/* What was left of earlier tries by processes that died: "<name>.<16 digits>.tmp". Whom one is
- * taken from while alive tries again. Best effort. */
+/* What was left of earlier tries by processes that died: "<name>.<16 digits>.tmp". Whoever is alive
+ * and has one taken tries again. Best effort. */
 static void remove_tries(struct env *env, const char *path, const char *parent)
 {
     struct error ignored;
@@ -54,8 +54,8 @@ static void remove_tries(struct env *env, const char *path, const char *parent)
     arena_deinit(&arena);
 }
 
-enum status sqlite_catalog_make(struct env *env, const char *path, const char *vfs_name,
-                                const char *tables, struct error *err)
+static enum status make(struct env *env, const char *path, const char *vfs_name, const char *tables,
+                        struct error *err)
 {
     struct env_stat stat;
     char temporary[PATH_BYTES_MAX], parent[PATH_BYTES_MAX];
@@ -84,7 +84,17 @@ enum status sqlite_catalog_make(struct env *env, const char *path, const char *v
         return STATUS_OK;
     if (status == STATUS_OK)
         status = env_dir_sync(env, parent, err);
+    return status == STATUS_OK ? status : error_prefix(err, "make the catalog %.200s", path);
+}
+
+enum status sqlite_catalog_make(struct env *env, const char *path, const char *vfs_name,
+                                const char *tables, struct error *err)
+{
+    enum { TRIES = 3 };
+    enum status status = STATUS_NOT_FOUND;
+    for (int i = 0; i < TRIES && status == STATUS_NOT_FOUND; i++)
+        status = make(env, path, vfs_name, tables, err);
     if (status == STATUS_NOT_FOUND) /* the directory: no answer about a table */
         err->status = status = STATUS_IO;
-    return status == STATUS_OK ? status : error_prefix(err, "make the catalog %.200s", path);
+    return status;
 }

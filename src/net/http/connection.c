@@ -55,7 +55,8 @@ static bool reserve(struct http_exchange *exchange, uint64_t bytes)
 {
     struct http_server *server = exchange->conn->worker->server;
     uint64_t held = atomic_fetch_add(&server->body_bytes_held, bytes) + bytes;
-    if (held > server->options.body_budget_bytes && held != bytes) { /* a lone request may pass */
+    /* A lone request may pass. */
+    if (held > server->options.body_budget_bytes && held != exchange->reserved + bytes) {
         atomic_fetch_sub(&server->body_bytes_held, bytes);
         return false;
     }
@@ -515,7 +516,6 @@ static void receive(struct http_conn *conn)
     } else {
         if (conn->state == HTTP_CONN_HEAD && conn->in.length == 0)
             set_state(conn, HTTP_CONN_HEAD); /* the head's time begins with its first byte */
-        conn->progress_bytes += got;
         buf_put(&conn->in, place, got);
         if (conn->in.failed)
             http_conn_close(conn);
@@ -555,8 +555,8 @@ static bool is_expired(const struct http_conn *conn, uint64_t timeout_ms)
     return conn->worker->now_ns - conn->since_ns > (int64_t)timeout_ms * 1000000;
 }
 
-/* Does anybody wait for what a connection holds? */
-static bool is_pressed(const struct http_worker *worker)
+/* Does anybody wait for what a stalled body holds? */
+static bool is_memory_wanted(const struct http_worker *worker)
 {
     int64_t refused_ns = atomic_load_explicit(&worker->server->refused_ns, memory_order_relaxed);
     return worker->is_listener_paused ||
@@ -567,19 +567,19 @@ static bool is_pressed(const struct http_worker *worker)
 static bool is_body_slow(const struct http_conn *conn, uint64_t timeout_ms, uint64_t rate)
 {
     uint64_t elapsed_ms = (uint64_t)(conn->worker->now_ns - conn->since_ns) / 1000000;
-    return is_expired(conn, timeout_ms) && conn->progress_bytes < elapsed_ms * rate / 1000;
+    return is_expired(conn, timeout_ms) && conn->exchange.body.length < elapsed_ms * rate / 1000;
 }
 
-/* Once a second: time-outs, and pipelined requests that an answer from elsewhere has freed. */
+/* Once a tick: time-outs, and pipelined requests that an answer from elsewhere has freed. */
 void http_conn_tick(struct http_conn *conn)
 {
     const struct http_options *options = &conn->worker->server->options;
-    bool is_wanted = is_pressed(conn->worker);
+    bool is_crowded = conn->worker->is_listener_paused; /* others wait for a connection to end */
     if (conn->is_dead)
         return;
     switch (conn->state) {
     case HTTP_CONN_HEAD:
-        if (conn->worker->is_listener_paused &&
+        if (is_crowded &&
             is_expired(conn, conn->in.length > 0 ? HEAD_PRESSED_MS : IDLE_PRESSED_MS)) {
             http_count(&conn->worker->timeouts_total, 1);
             http_conn_close(conn);
@@ -593,7 +593,8 @@ void http_conn_tick(struct http_conn *conn)
         break;
     case HTTP_CONN_BODY:
         if (is_body_slow(conn, options->body_timeout_ms, BODY_RATE) ||
-            (is_wanted && is_body_slow(conn, BODY_PRESSED_MS, BODY_RATE_PRESSED))) {
+            (is_memory_wanted(conn->worker) &&
+             is_body_slow(conn, BODY_PRESSED_MS, BODY_RATE_PRESSED))) {
             http_count(&conn->worker->timeouts_total, 1);
             refuse(conn, 408, "the request body took too long");
         }
@@ -601,13 +602,13 @@ void http_conn_tick(struct http_conn *conn)
     case HTTP_CONN_HANDLER:
         break;
     case HTTP_CONN_SENDING:
-        if (is_expired(conn, is_wanted ? SEND_PRESSED_MS : options->send_timeout_ms)) {
+        if (is_expired(conn, is_crowded ? SEND_PRESSED_MS : options->send_timeout_ms)) {
             http_count(&conn->worker->timeouts_total, 1);
             http_conn_close(conn);
         }
         break;
     case HTTP_CONN_LINGER:
-        if (is_expired(conn, is_wanted ? LINGER_PRESSED_MS : LINGER_MS))
+        if (is_expired(conn, is_crowded ? LINGER_PRESSED_MS : LINGER_MS))
             http_conn_close(conn);
         break;
     }

@@ -60,6 +60,7 @@ struct http_worker {
     struct env_thread *thread;
     struct http_conn *conns, *touched;
     unsigned conn_count;
+    unsigned paused_at; /* the listener is taken up again when there are fewer connections */
     bool is_listening, is_listener_paused;
     int64_t now_ns, last_tick_ns, cut_off_ns;
     uint8_t *receive_buffer;

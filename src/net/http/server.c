@@ -32,22 +32,26 @@ struct http_options http_options_default(void)
     };
 }
 
+static void pause_listening(struct http_worker *worker, unsigned conn_count)
+{
+    worker->is_listener_paused = true;
+    worker->paused_at = conn_count;
+    os_poller_change(worker->poller, worker->listener, 0, worker);
+}
+
 static void accept_some(struct http_worker *worker)
 {
     struct error err;
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         struct os_socket socket;
         if (worker->conn_count >= worker->server->options.connections_max) {
-            worker->is_listener_paused = true; /* the backlog waits until one closes */
-            os_poller_change(worker->poller, worker->listener, 0, worker);
+            if (i == 0) /* somebody waits: until one closes */
+                pause_listening(worker, worker->conn_count);
             return;
         }
         enum status status = os_accept(worker->listener, &socket, &err);
-        if (status == STATUS_LIMIT) {
-            worker->is_listener_paused = true;
-            os_poller_change(worker->poller, worker->listener, 0, worker);
-            return;
-        }
+        if (status == STATUS_LIMIT)
+            pause_listening(worker, worker->conn_count);
         if (status != STATUS_OK)
             return;
         http_conn_open(worker, socket);
@@ -107,6 +111,7 @@ static void tick(struct http_worker *worker)
     if (worker->now_ns - worker->last_tick_ns < (int64_t)tick_ms(worker) * 1000000 && !is_draining)
         return;
     worker->last_tick_ns = worker->now_ns;
+    worker->paused_at = worker->server->options.connections_max; /* files may be free by now */
     for (struct http_conn *conn = worker->conns; conn; conn = conn->next) {
         http_conn_tick(conn);
         if (is_draining)
@@ -119,7 +124,7 @@ static void tick(struct http_worker *worker)
 static void resume_listening(struct http_worker *worker)
 {
     if (worker->is_listener_paused && worker->is_listening &&
-        worker->conn_count < worker->server->options.connections_max) {
+        worker->conn_count < worker->paused_at) {
         worker->is_listener_paused = false;
         os_poller_change(worker->poller, worker->listener, OS_READABLE, worker);
     }

@@ -102,6 +102,31 @@ static void test_failed_appends_are_taken_back(void **state)
     arrow_builder_deinit(&builder);
 }
 
+/* An item is taken back behind a failure, then the whole request, to the rows of the one before. */
+static void test_going_back_twice_past_lost_offsets(void **state)
+{
+    (void)state;
+    struct error err;
+    struct arrow_builder builder;
+    struct arrow_field field = {.name = "t", .type = ARROW_UTF8, .is_nullable = true};
+    assert_ok(arrow_builder_init(&builder, &field, &err));
+    for (int i = 0; i < 20; i++)
+        arrow_append_bytes(&builder, "text", 4);
+    builder.offsets.bytes_max = builder.offsets.length; /* no room from here on */
+    for (int i = 0; i < 5; i++)
+        arrow_append_bytes(&builder, "lost", 4);
+    assert_true(arrow_builder_failed(&builder));
+    arrow_builder_truncate(&builder, 24);
+    arrow_builder_truncate(&builder, 20);
+    assert_false(arrow_builder_failed(&builder));
+    assert_int_equal(builder.values.length, 80);
+    builder.offsets.bytes_max = 0;
+    arrow_append_bytes(&builder, "next", 4);
+    assert_int_equal(((int32_t *)(void *)builder.offsets.data)[21], 84);
+    assert_memory_equal(builder.values.data + 76, "textnext", 8);
+    arrow_builder_deinit(&builder);
+}
+
 static void test_every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -330,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_truncate_is_as_if_never_appended),
         cmocka_unit_test(test_clear_forgets_dictionaries),
         cmocka_unit_test(test_failed_appends_are_taken_back),
+        cmocka_unit_test(test_going_back_twice_past_lost_offsets),
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_struct_null_keeps_children_in_step),
         cmocka_unit_test(test_schema_travels),
