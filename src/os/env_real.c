@@ -259,8 +259,8 @@ static enum status real_rename_new(struct env *env, const char *from, const char
     int result = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
     if (result != 0 && (errno == EINVAL || errno == ENOSYS)) { /* NFS and others: in two steps */
         result = link(from, to);
-        if (result == 0 && unlink(from) != 0)
-            result = 0; /* it is there; only the old name stays too */
+        if (result == 0)
+            unlink(from); /* if not: it is there all the same, and the old name stays too */
     }
     if (result != 0)
         return error_set_errno(err, errno, "rename %s to the new %s", from, to);

@@ -143,6 +143,21 @@ static inline void otlp_put_u64(struct otlp_decoder *decoder, struct arrow_build
     arrow_append_null(builder);
 }
 
+static inline void otlp_push_span(struct buf *list, struct span span)
+{
+    buf_put(list, &span, sizeof span);
+}
+
+static inline size_t otlp_span_count(const struct buf *list)
+{
+    return list->length / sizeof(struct span);
+}
+
+static inline const struct span *otlp_spans(const struct buf *list)
+{
+    return (const struct span *)(const void *)list->data;
+}
+
 /* Their text is "NaN" like that of the usual one, which has no other bits. */
 static inline bool otlp_is_odd_nan(uint64_t bits)
 {
@@ -158,6 +173,22 @@ static inline void otlp_put_rare_text(struct otlp_decoder *decoder, struct otlp_
         otlp_put_text(decoder, otlp_reach(batch, column), text);
 }
 
+/* A list of nested messages: an element each, by `put`. */
+static inline void otlp_put_rare_list(struct otlp_decoder *decoder, struct otlp_batch *batch,
+                                      uint32_t column, const struct buf *messages,
+                                      void (*put)(struct otlp_decoder *decoder,
+                                                  struct arrow_builder *element,
+                                                  struct span message))
+{
+    size_t count = otlp_span_count(messages);
+    if (count == 0)
+        return;
+    struct arrow_builder *list = otlp_reach(batch, column);
+    for (size_t i = 0; i < count; i++)
+        put(decoder, &list->children[0], otlp_spans(messages)[i]);
+    arrow_close_list(list);
+}
+
 static inline void otlp_put_rare_count(struct otlp_batch *batch, uint32_t column, uint64_t value)
 {
     if (value & UINT32_MAX)
@@ -168,21 +199,6 @@ static inline bool otlp_must_stop(const struct otlp_decoder *decoder)
 {
     return decoder->is_malformed || decoder->is_too_many || decoder->is_too_large ||
            decoder->is_out_of_memory;
-}
-
-static inline void otlp_push_span(struct buf *list, struct span span)
-{
-    buf_put(list, &span, sizeof span);
-}
-
-static inline size_t otlp_span_count(const struct buf *list)
-{
-    return list->length / sizeof(struct span);
-}
-
-static inline const struct span *otlp_spans(const struct buf *list)
-{
-    return (const struct span *)(const void *)list->data;
 }
 
 void otlp_decode_log_record(struct otlp_decoder *decoder, struct span item);

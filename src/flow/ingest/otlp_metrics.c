@@ -74,8 +74,8 @@ static void push_varints(struct otlp_decoder *decoder, struct buf *list,
     }
     struct wire wire = wire_of(field->bytes);
     uint64_t value;
-    while (wire.end - wire.at >=
-           2) { /* one byte or two: without a branch that nobody can predict */
+    /* One byte or two: without a branch that nobody can predict. */
+    while (wire.end - wire.at >= 2) {
         uint32_t first = wire.at[0], second = wire.at[1], more = first >> 7;
         if (more & second >> 7)
             break;
@@ -185,17 +185,6 @@ static void put_exemplar(struct otlp_decoder *decoder, struct arrow_builder *ele
     arrow_close_struct(element);
 }
 
-static void put_exemplars(struct otlp_decoder *decoder, struct otlp_batch *batch, uint32_t column)
-{
-    size_t count = otlp_span_count(&decoder->children);
-    if (count == 0)
-        return;
-    struct arrow_builder *list = otlp_reach(batch, column);
-    for (size_t i = 0; i < count; i++)
-        put_exemplar(decoder, &list->children[0], otlp_spans(&decoder->children)[i]);
-    arrow_close_list(list);
-}
-
 static void put_quantiles(struct otlp_decoder *decoder, struct arrow_builder *list)
 {
     for (size_t i = 0; i < otlp_span_count(&decoder->children); i++) {
@@ -295,7 +284,7 @@ static void decode_number(struct otlp_decoder *decoder, const struct metric_cont
     put_rare_double(batch, NUM_AS_DOUBLE, point.has_double, point.value_bits);
     if (point.has_int)
         arrow_append_i64(otlp_reach(batch, NUM_AS_INT), (int64_t)point.value_bits);
-    put_exemplars(decoder, batch, NUM_EXEMPLARS);
+    otlp_put_rare_list(decoder, batch, NUM_EXEMPLARS, &decoder->children, put_exemplar);
     if (is_sum) {
         arrow_append_i32(&columns[SUM_TEMPORALITY], (int32_t)metric->temporality);
         arrow_append_bool(&columns[SUM_IS_MONOTONIC], metric->is_monotonic);
@@ -313,7 +302,7 @@ static void put_histogram_common(struct otlp_decoder *decoder, struct otlp_batch
     put_rare_double(batch, HIST_MIN, point->has_min, point->min_bits);
     put_rare_double(batch, HIST_MAX, point->has_max, point->max_bits);
     arrow_append_i32(&columns[HIST_TEMPORALITY], (int32_t)metric->temporality);
-    put_exemplars(decoder, batch, HIST_EXEMPLARS);
+    otlp_put_rare_list(decoder, batch, HIST_EXEMPLARS, &decoder->children, put_exemplar);
 }
 
 static void set_optional(bool *out_has, uint64_t *out_bits, uint64_t bits)

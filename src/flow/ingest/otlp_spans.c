@@ -179,28 +179,6 @@ static void put_link(struct otlp_decoder *decoder, struct arrow_builder *element
     arrow_close_struct(element);
 }
 
-static void put_events(struct otlp_decoder *decoder, struct otlp_batch *batch)
-{
-    size_t count = otlp_span_count(&decoder->children);
-    if (count == 0)
-        return;
-    struct arrow_builder *list = otlp_reach(batch, SPAN_EVENTS);
-    for (size_t i = 0; i < count; i++)
-        put_event(decoder, &list->children[0], otlp_spans(&decoder->children)[i]);
-    arrow_close_list(list);
-}
-
-static void put_links(struct otlp_decoder *decoder, struct otlp_batch *batch)
-{
-    size_t count = otlp_span_count(&decoder->children2);
-    if (count == 0)
-        return;
-    struct arrow_builder *list = otlp_reach(batch, SPAN_LINKS);
-    for (size_t i = 0; i < count; i++)
-        put_link(decoder, &list->children[0], otlp_spans(&decoder->children2)[i]);
-    arrow_close_list(list);
-}
-
 void otlp_decode_span(struct otlp_decoder *decoder, struct span item)
 {
     struct span_record record = {0};
@@ -222,9 +200,9 @@ void otlp_decode_span(struct otlp_decoder *decoder, struct span item)
     otlp_put_attributes(decoder, &columns[SPAN_ATTRIBUTES], &columns[SPAN_ATTRIBUTES_TYPES],
                         &decoder->pairs);
     otlp_put_rare_count(batch, SPAN_DROPPED, record.dropped);
-    put_events(decoder, batch);
+    otlp_put_rare_list(decoder, batch, SPAN_EVENTS, &decoder->children, put_event);
     otlp_put_rare_count(batch, SPAN_DROPPED_EVENTS, record.dropped_events);
-    put_links(decoder, batch);
+    otlp_put_rare_list(decoder, batch, SPAN_LINKS, &decoder->children2, put_link);
     otlp_put_rare_count(batch, SPAN_DROPPED_LINKS, record.dropped_links);
     if (record.has_status)
         arrow_append_i32(otlp_reach(batch, SPAN_STATUS_CODE), (int32_t)record.status_code);

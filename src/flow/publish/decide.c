@@ -121,13 +121,6 @@ static bool is_below_committed(const struct facts *facts, const struct positions
     return false;
 }
 
-/* No record: E7. */
-static enum decision decide_go_on(const struct facts *facts, const struct positions *position,
-                                  char out_reason[400])
-{
-    return is_other_history(facts, position, out_reason) ? DECIDE_HALT : DECIDE_GO_ON;
-}
-
 /* How the table's position lies to a range (a, b], over all groups that the range moves. */
 struct lie {
     bool is_at_a, is_at_b, is_past_b, is_below_a, is_inside, is_above_end;
@@ -207,7 +200,7 @@ enum decision publish_decide(const struct facts *facts, struct positions *out_fr
         return decision;
     if (is_below_committed(facts, out_from, out_reason))
         return DECIDE_HALT;
-    if (!facts->record->exists || !facts->record->is_descriptor)
-        return decide_go_on(facts, out_from, out_reason);
+    if (!facts->record->exists || !facts->record->is_descriptor) /* E7 */
+        return is_other_history(facts, out_from, out_reason) ? DECIDE_HALT : DECIDE_GO_ON;
     return decide_record(facts, out_from, out_reason);
 }

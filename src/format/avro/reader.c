@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Container file reader. A block is expanded whole, then its records are walked along the writer's
- * schema. What bounds a hostile file: a block never holds more records than bytes, an array never
- * more items than bytes are left, values nest to depth_max, and a record may not have many more
- * values than its block has bytes (types without bytes, referred to many times, would multiply).
+ * schema. What bounds a hostile file: a block holds at most FREE_VALUES more records than bytes, an
+ * array as many more items than bytes are left, a record as many more values than its block has
+ * bytes (types without bytes, referred to many times, would multiply); values nest to depth_max.
  *
  * A file in memory is walked where it lies. Of one behind a source, the header stays, and a window
  * holds the block at hand.

@@ -480,9 +480,9 @@ static void receive(struct http_conn *conn)
         conn->state == HTTP_CONN_BODY && exchange->head.has_length && conn->in.length == 0;
     uint8_t *place = conn->worker->receive_buffer;
     size_t room = RECEIVE_BYTES;
-    if (is_direct && !grow_body(conn))
-        return;
     if (is_direct) {
+        if (!grow_body(conn))
+            return;
         place = exchange->body.data + exchange->body.length;
         room = (size_t)exchange->reserved - exchange->body.length;
     }

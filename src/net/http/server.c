@@ -32,10 +32,10 @@ struct http_options http_options_default(void)
     };
 }
 
-static void pause_listening(struct http_worker *worker, unsigned conn_count)
+static void pause_listening(struct http_worker *worker)
 {
     worker->is_listener_paused = true;
-    worker->paused_at = conn_count;
+    worker->paused_at = worker->conn_count;
     os_poller_change(worker->poller, worker->listener, 0, worker);
 }
 
@@ -46,12 +46,12 @@ static void accept_some(struct http_worker *worker)
         struct os_socket socket;
         if (worker->conn_count >= worker->server->options.connections_max) {
             if (i == 0) /* somebody waits: until one closes */
-                pause_listening(worker, worker->conn_count);
+                pause_listening(worker);
             return;
         }
         enum status status = os_accept(worker->listener, &socket, &err);
         if (status == STATUS_LIMIT)
-            pause_listening(worker, worker->conn_count);
+            pause_listening(worker);
         if (status != STATUS_OK)
             return;
         http_conn_open(worker, socket);
