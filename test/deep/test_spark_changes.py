@@ -78,7 +78,9 @@ def test_spark_evolves_the_schema(book):
                    "add column their_place struct<x: int, y: array<string>>",
                    "alter column severity_number type bigint", "alter column body comment 'the body'",
                    "set tblproperties ('write.parquet.compression-codec' = 'gzip')",
-                   "alter column their_note after body"):
+                   "alter column their_note after body", "rename column event_name to event",
+                   "rename column time to at", "rename column at to time", "drop column event",
+                   "drop column their_place.x"):
         book.sql(f"alter table sluice.otel.logs {change}")
         book.send(2)
     book.sql("update sluice.otel.logs set their_note = 'seen' where severity_text = 'r0#1'")

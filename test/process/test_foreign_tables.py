@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables that others make, change and append to, and that Sluice goes on writing (DESIGN section 6)."""
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
-from pyiceberg.types import IntegerType, LongType, StringType
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from pyiceberg.types import DecimalType, IntegerType, LongType, StringType, UUIDType
 
 import sluice
 
@@ -77,21 +79,135 @@ def test_int_widened_to_long_is_written_as_long(server):
     assert sluice.read_pyiceberg(server.directory, "logs")["severity_number"].to_pylist() == [0, 0]
 
 
-def test_a_renamed_column_halts_that_lane_and_is_named(server):
+def send_span(server, name):
+    request = trace_service_pb2.ExportTraceServiceRequest()
+    span = request.resource_spans.add().scope_spans.add().spans.add(
+        trace_id=b"\1" * 16, span_id=b"\2" * 8, name=name)
+    for i in range(2):
+        event = span.events.add(name=f"{name} event {i}", time_unix_nano=1_000 + i, dropped_attributes_count=i)
+        event.attributes.add(key="k").value.string_value = f"{name} value {i}"
+    link = span.links.add(trace_id=b"\3" * 16, span_id=b"\4" * 8, trace_state="s=1")
+    link.flags = 257
+    answer = server.post("traces", request.SerializeToString(), Sluice_Commit="force")
+    assert answer.code == 200, answer.body
+
+
+def test_a_renamed_column_is_followed_by_its_id(server):
     send(server, "a", Sluice_Commit="force")
     table = sluice.catalog(server.directory).load_table("otel.logs")
     with table.update_schema() as update:
-        update.rename_column("body", "message")
+        update.rename_column("severity_text", "level")
+        update.rename_column("service_name", "service")  # the first of the sort columns
+        update.rename_column("time", "at")  # what the partition is made of
+    send(server, "b", Sluice_Commit="force")
+    with sluice.catalog(server.directory).load_table("otel.logs").update_schema() as update:
+        update.add_column("severity_text", StringType())  # another column under the old name
+    send(server, "c", Sluice_Commit="force")
+    rows = sluice.read_pyiceberg(server.directory, "logs")
+    assert sorted(rows["level"].to_pylist()) == ["a", "b", "c"]
+    assert rows["severity_text"].null_count == 3 and rows["at"].null_count == 0
+    assert sorted(r["level"] for r in sluice.read_duckdb(server.directory, "logs").to_pylist()) == ["a", "b", "c"]
+    assert server.lane("otel.logs").get("dropped_columns") is None
+
+
+def sums(server, name="otel.logs"):
+    """The table's row sum, the schema it began with, and what the files' own sums add up to."""
+    table = sluice.catalog(server.directory).load_table(name)
+    said = {key.split(".")[3]: value for key, value in table.properties.items()
+            if key.startswith("sluice.") and key.split(".")[3].startswith("row-sum")}
+    files = {}
+    for path in table.inspect.data_files()["file_path"].to_pylist():
+        metadata = pq.read_metadata(path.removeprefix("file://")).metadata
+        files[path] = int(metadata[b"sluice.row-sum"], 16)
+    return int(said["row-sum"], 16), int(said["row-sum-schema"]), files
+
+
+def test_E3_dropped_columns_are_not_stored_and_start_a_new_row_sum(server):
+    send(server, "a", Sluice_Commit="force")
+    first, schema, before = sums(server)
+    assert first == sum(before.values()) % 2**128 and schema == 0
+    with sluice.catalog(server.directory).load_table("otel.logs").update_schema() as update:
+        update.rename_column("severity_text", "level")
+        update.add_column("their_note", StringType())
+    send(server, "b", Sluice_Commit="force")
+    whole, schema, files = sums(server)
+    assert whole == sum(files.values()) % 2**128 and schema == 0  # neither ends a sum
+    with sluice.catalog(server.directory).load_table("otel.logs").update_schema() as update:
+        update.delete_column("event_name")
+        update.delete_column("attributes_types")
+    send(server, "c", Sluice_Commit="force")
+    assert server.lane("otel.logs")["dropped_columns"] == "attributes_types, event_name"
+    assert "attributes_types, event_name" in server.command("status", check=0).stdout
+    since, schema, after = sums(server)
+    new = {path: value for path, value in after.items() if path not in files}
+    assert since == sum(new.values()) % 2**128 and schema > 0
+    assert [line for line in server.log().splitlines() if "not stored: attributes_types, event_name" in line]
+    with sluice.catalog(server.directory).load_table("otel.logs").update_schema() as update:
+        update.add_column("event_name", StringType())
+        update.add_column("attributes_types", StringType())
+    send(server, "d", Sluice_Commit="force")
+    rows = sluice.read_pyiceberg(server.directory, "logs")
+    assert sorted(rows["level"].to_pylist()) == ["a", "b", "c", "d"]
+    assert server.lane("otel.logs").get("dropped_columns") is None
+    again, at, after = sums(server)
+    assert at == schema and again == sum(v for p, v in after.items() if p not in files) % 2**128
+
+
+def test_nested_fields_renamed_added_dropped_and_moved(server):
+    send_span(server, "a")
+    table = sluice.catalog(server.directory).load_table("otel.spans")
+    with table.update_schema() as update:
+        update.rename_column("events.element.name", "title")
+        update.add_column(("events", "element", "their_score"), LongType())
+        update.delete_column("links.element.trace_state")
+        update.move_first("events.element.dropped_attributes_count")
+        update.move_after("links.element.flags", "links.element.trace_id")
+    send_span(server, "b")
+    assert server.lane("otel.spans")["dropped_columns"] == "links.trace_state"
+    for rows in (sluice.read_pyiceberg(server.directory, "spans"), sluice.read_duckdb(server.directory, "spans")):
+        rows = {r["name"]: r for r in rows.to_pylist()}
+        for name, row in rows.items():
+            assert [e["title"] for e in row["events"]] == [f"{name} event 0", f"{name} event 1"]
+            assert [e["their_score"] for e in row["events"]] == [None, None]
+            assert [e["dropped_attributes_count"] for e in row["events"]] == [0, 1]
+            assert [dict(e["attributes"])["k"] for e in row["events"]] == [f"{name} value 0", f"{name} value 1"]
+            assert [(k["flags"], k["trace_id"]) for k in row["links"]] == [(257, "03" * 16)]
+        assert sorted(rows) == ["a", "b"]
+
+
+def test_columns_that_cannot_be_written_here_are_left_out(server):
+    send(server, "a", Sluice_Commit="force")
+    table = sluice.catalog(server.directory).load_table("otel.logs")
+    with table.update_schema() as update:
+        update.add_column("their_price", DecimalType(9, 2))
+        update.add_column("their_id", UUIDType())
+        update.add_column("their_note", StringType())
+        update.move_first("their_price")
+    send(server, "b", Sluice_Commit="force")
+    rows = sluice.read_pyiceberg(server.directory, "logs")
+    assert sorted(rows["severity_text"].to_pylist()) == ["a", "b"]
+    assert rows["their_price"].null_count == rows["their_note"].null_count == 2
+
+
+def lose_a_position_column(server):
+    """Without it nobody could say which rows are whose."""
+    with sluice.catalog(server.directory).load_table("otel.logs").update_schema() as update:
+        update.delete_column("_sluice_seq")
     send(server, "b")
-    lane = halted(server)
-    assert "body" in lane["reason"] and "clear-halt otel.logs" in lane["remedy"]
+    return halted(server)
+
+
+def test_a_column_that_has_to_be_there_halts_that_lane_and_is_named(server):
+    send(server, "a", Sluice_Commit="force")
+    lane = lose_a_position_column(server)
+    assert "_sluice_seq" in lane["reason"] and "clear-halt otel.logs" in lane["remedy"]
     assert server.get("/readyz")[0] == 503 and "otel.logs is halted" in server.get("/readyz")[1]
     refused = server.post("logs", logs_service_pb2.ExportLogsServiceRequest.FromString(
         b"\x0a\x06\x12\x04\x12\x02\x10\x09").SerializeToString(), Sluice_Commit="force")
     assert refused.code == 409
     send(server, "c")  # ingest goes on
     with sluice.catalog(server.directory).load_table("otel.logs").update_schema() as update:
-        update.rename_column("message", "body")
+        update.add_column("_sluice_seq", LongType())
     words = lane["remedy"].split("sluice ")[1].split()
     server.command(*words, check=0)
     server.wait_published()
@@ -100,11 +216,7 @@ def test_a_renamed_column_halts_that_lane_and_is_named(server):
 
 def test_a_halt_outlives_the_process(server):
     send(server, "a", Sluice_Commit="force")
-    table = sluice.catalog(server.directory).load_table("otel.logs")
-    with table.update_schema() as update:
-        update.rename_column("body", "message")
-    send(server, "b")
-    halted(server)
+    lose_a_position_column(server)
     server.stop()
     server.start()
     assert server.lane("otel.logs")["state"] == "halted"

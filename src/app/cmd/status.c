@@ -46,6 +46,9 @@ static void print_status(const struct json_value *json)
             printf("         %s\n", json_get_text(lane, "reason"));
         if (json_get_text(lane, "remedy"))
             printf("         resolve: %s\n", json_get_text(lane, "remedy"));
+        if (json_get_text(lane, "dropped_columns"))
+            printf("         not stored, because the table has lost the column: %s\n",
+                   json_get_text(lane, "dropped_columns"));
     }
 }
 

@@ -39,6 +39,8 @@ static void put_lanes(struct json_writer *writer, struct server *server)
             put_text(writer, "reason", lane.reason);
         if (lane.remedy[0])
             put_text(writer, "remedy", lane.remedy);
+        if (lane.dropped[0])
+            put_text(writer, "dropped_columns", lane.dropped);
         put_u64(writer, "committed_seq", lane.committed.seq);
         put_u64(writer, "lag_rows", lane.lag_rows);
         put_u64(writer, "lag_bytes", lane.lag_bytes);

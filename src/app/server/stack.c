@@ -58,6 +58,15 @@ static void lane_changed(const char *table, enum publish_state state, const char
         log_line(LOG_INFO, "%s is published again", table);
 }
 
+static void lane_dropped(const char *table, const char *columns)
+{
+    if (columns[0])
+        log_line(LOG_WARN, "%s has lost columns to others, their values are not stored: %s", table,
+                 columns);
+    else
+        log_line(LOG_INFO, "%s has all its columns again", table);
+}
+
 static enum status open_publisher(struct stack *stack, struct error *err)
 {
     const struct settings *settings = &stack->settings;
@@ -76,6 +85,7 @@ static enum status open_publisher(struct stack *stack, struct error *err)
     options.zstd_level = (int)settings->publish_zstd_level;
     options.halt_confirm_ms = settings->publish_halt_confirm_ms;
     options.changed = lane_changed;
+    options.dropped = lane_dropped;
     options.created_by = "sluice version " SLUICE_VERSION " (build release)";
     return publisher_create(stack->env, &options, stack->wal, stack->catalog, stack->store, tables,
                             table_count, &stack->publisher, err);

@@ -1,8 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * docs/tables.md from the definitions.
+ * Our columns: what a table gets at its birth, and docs/tables.md.
  */
 #include "flow/publish/publish_internal.h"
+
+const struct arrow_field publish_position_fields[PUBLISH_POSITION_FIELDS] = {
+    {.name = "_sluice_log", .type = ARROW_UTF8, .is_dictionary = true},
+    {.name = "_sluice_group", .type = ARROW_INT32},
+    {.name = "_sluice_seq", .type = ARROW_INT64},
+    {.name = "_sluice_index", .type = ARROW_INT32},
+};
+static enum status rows_schema(const struct publish_table *definition, struct arena *arena,
+                               struct arrow_schema *out_schema, struct error *err)
+{
+    struct arrow_schema payload;
+    TRY(arrow_schema_copy(definition->schema, arena, &payload, err));
+    uint32_t own = PUBLISH_POSITION_FIELDS, count = payload.field_count + own;
+    struct arrow_field *fields = arena_alloc_zero(arena, count, sizeof *fields);
+    if (!fields)
+        return error_set(err, STATUS_NO_MEMORY, "columns: out of memory");
+    memcpy(fields, payload.fields, payload.field_count * sizeof *fields);
+    memcpy(fields + payload.field_count, publish_position_fields, sizeof publish_position_fields);
+    *out_schema = (struct arrow_schema){.fields = fields, .field_count = count};
+    return STATUS_OK;
+}
+
+static void forget_ids(struct iceberg_field *fields, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        fields[i].id = 0;
+        forget_ids(fields[i].children, fields[i].child_count);
+    }
+}
+
+enum status publish_table_schema(const struct publish_table *definition, struct arena *arena,
+                                 struct arrow_schema *out_rows, struct iceberg_schema *out_schema,
+                                 struct error *err)
+{
+    int32_t last_id = 0;
+    TRY(rows_schema(definition, arena, out_rows, err));
+    TRY(iceberg_schema_from_arrow(out_rows, arena, out_schema, err));
+    forget_ids(out_schema->fields, out_schema->field_count);
+    iceberg_schema_assign_ids(out_schema, &last_id);
+    for (uint32_t i = 0; i < definition->schema->field_count && definition->sources; i++)
+        out_schema->fields[i].doc = definition->sources[i];
+    return STATUS_OK;
+}
 
 static void put_type(struct buf *out, const struct iceberg_field *field)
 {

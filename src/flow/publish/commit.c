@@ -150,6 +150,28 @@ static struct uuid new_uuid(struct env *env)
     return uuid_from_random(bytes);
 }
 
+/* Whether rows of schema `later` can no longer add up to a sum over rows of `earlier`: a field was
+ * dropped or retyped (E3). Sums take int and long, float and double for the same. */
+static bool is_sum_broken(const struct iceberg_table *table, int32_t earlier, int32_t later)
+{
+    const struct iceberg_schema *from = iceberg_table_schema(table, earlier);
+    const struct iceberg_schema *to = iceberg_table_schema(table, later);
+    return earlier != later && (!from || !to || iceberg_schema_loses(from, to));
+}
+
+/* The sum of all our rows in the table once the record is in it. A new one starts with a schema. */
+static void add_up(const struct iceberg_table *table, const struct own_state *own,
+                   const struct record *record, struct statement *statement)
+{
+    bool is_first = !own->has_property && !own->has_summary;
+    statement->row_sum = record->row_sum;
+    statement->row_sum_schema = record->schema_id;
+    if (is_first || is_sum_broken(table, own->row_sum_schema, record->schema_id))
+        return;
+    statement->row_sum = hash128_add(own->row_sum, record->row_sum);
+    statement->row_sum_schema = own->row_sum_schema;
+}
+
 enum status commit_record(struct lane *lane, const struct iceberg_table *table,
                           const struct own_state *own, bool with_new_id,
                           struct iceberg_table **out_table, struct error *err)
@@ -178,11 +200,9 @@ enum status commit_record(struct lane *lane, const struct iceberg_table *table,
         .to = &record->to,
         .epoch = lane->epoch,
         .digest = record->digest,
-        .row_sum = hash128_add(own->row_sum, record->row_sum),
-        .row_sum_schema =
-            own->has_property || own->has_summary ? own->row_sum_schema : record->schema_id,
         .rows = record->rows,
     };
+    add_up(table, own, record, &statement);
     struct iceberg_append wanted = {
         .snapshot_id = record->snapshot_id,
         .attempt = attempt,

@@ -42,6 +42,16 @@ static void tell(const struct lane *lane, enum publish_state state, const char *
         lane->publisher->options.changed(lane->name, state, reason, remedy);
 }
 
+static void note_dropped(struct lane *lane, const char *columns)
+{
+    env_lock(lane->publisher->lock);
+    bool is_news = strcmp(lane->info.dropped, columns) != 0;
+    snprintf(lane->info.dropped, sizeof lane->info.dropped, "%s", columns);
+    env_unlock(lane->publisher->lock);
+    if (is_news && lane->publisher->options.dropped)
+        lane->publisher->options.dropped(lane->name, columns);
+}
+
 static void stop_lane(struct lane *lane, enum publish_state state, const char *reason,
                       const char *remedy)
 {
@@ -408,6 +418,7 @@ static enum status write_range(struct lane *lane, const struct iceberg_table *ta
         goto done;
     }
     TRY_OR_DONE(status, status);
+    note_dropped(lane, binding.dropped);
     TRY_OR_DONE(status, begin_record(lane, table, from, err));
     lane->record.to = range.to;
     memcpy(lane->record.digest, range.digest, sizeof range.digest);

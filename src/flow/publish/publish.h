@@ -56,6 +56,9 @@ struct publish_options {
      * that (IDLE); on the thread that works on it. May be NULL. */
     void (*changed)(const char *table, enum publish_state state, const char *reason,
                     const char *remedy);
+    /* Told when others have dropped columns of ours from the table, whose values are not stored
+     * from then on ("body, events.name"; "": none any more). The same thread; may be NULL. */
+    void (*dropped)(const char *table, const char *columns);
 };
 
 struct publish_options publish_options_default(const char *state_dir);
@@ -86,6 +89,7 @@ struct publish_lane_info {
     enum publish_state state;
     char reason[480];              /* of a halt or of the last failure */
     char remedy[200];              /* the command that resolves it */
+    char dropped[200];             /* columns of ours that the table no longer has */
     struct wal_position committed; /* of group 0 */
     uint64_t lag_rows, lag_bytes;
     int64_t oldest_unpublished_ms; /* age; 0: none */

@@ -195,26 +195,36 @@ enum decision publish_decide(const struct facts *facts, struct positions *out_fr
 /* Has no walk found again what an earlier one missed? */
 bool is_still_lost(const struct own_state *own, int64_t lost_sequence);
 
+/* ---- columns.c ---- */
+
+enum { PUBLISH_POSITION_FIELDS = 4 };
+extern const struct arrow_field publish_position_fields[PUBLISH_POSITION_FIELDS];
+
+/* The table's schema at its birth: ids level by level, columns' sources as docs. In the arena. */
+enum status publish_table_schema(const struct publish_table *definition, struct arena *arena,
+                                 struct arrow_schema *out_rows, struct iceberg_schema *out_schema,
+                                 struct error *err) MUST_CHECK;
+
 /* ---- bind.c ---- */
 
-enum bound_source {
-    SOURCE_NULL = -1,
-    SOURCE_LOG = -2,
-    SOURCE_GROUP = -3,
-    SOURCE_SEQ = -4,
-    SOURCE_INDEX = -5
+/* Where a written column, or a nested field of it, comes from. */
+struct bound_column {
+    int source;       /* payload column, behind them publish_position_fields; nested: of ours */
+    bool is_as_it_is; /* arrays go through untouched */
+    bool is_widened;  /* int32 -> int64 */
+    struct bound_column *children;
 };
 
-/* How payload rows become rows of the table as it stands now. */
+/* How payload rows become rows of the table as it stands now. Borrows the payload's schema. */
 struct binding {
     struct arena arena;
-    struct arrow_schema schema; /* of what is written: the table's columns and ids */
     const struct arrow_schema *payload;
-    int *sources;     /* one a column: a payload column, or bound_source */
-    bool *is_widened; /* int32 -> int64 */
+    struct arrow_schema schema;   /* of what is written: the table's names and ids */
+    struct bound_column *columns; /* one a field of `schema` */
     int32_t schema_id, spec_id, sort_order_id;
     const struct iceberg_spec *spec; /* copied into the arena */
     int *partition_columns;          /* one a partition field: payload column */
+    char dropped[200]; /* "body, events.name": ours that others dropped, not stored; cut if long */
 };
 
 /* HALTED, naming the column, where the table cannot take our rows. */
@@ -222,10 +232,8 @@ enum status binding_create(const struct publish_table *definition,
                            const struct arrow_schema *payload, const struct iceberg_table *table,
                            struct binding *out_binding, struct error *err) MUST_CHECK;
 void binding_deinit(struct binding *binding); /* accepts zeroed */
-/* The table's schema at its birth: ids level by level, columns' sources as docs. In the arena. */
-enum status publish_table_schema(const struct publish_table *definition, struct arena *arena,
-                                 struct arrow_schema *out_rows, struct iceberg_schema *out_schema,
-                                 struct error *err) MUST_CHECK;
+/* The payload column that is written as the table's top-level field of that id; -1: none is. */
+int binding_source(const struct binding *binding, int32_t field_id);
 
 /* ---- range.c ---- */
 

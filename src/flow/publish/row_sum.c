@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Row sums (E3). A row's hash is XXH3-128 over the sum of its cells' hashes; nulls add nothing; a
- * row sum is the sum of row hashes modulo 2^128. The hash of a cell: text, bytes XXH3-128 of the
- * bytes, seeded integers, times, bools  XXH3-128 of the value as 8 bytes, so that int -> long
- * leaves it doubles                 the same of their bits, with one NaN lists, maps, structs the
- * parts' hashes mixed in order, beginning with their count The seed is the column's field id; parts
- * of nested values take the seed of their own field id, and a null part has a hash of its own.
+ * row sum is the sum of row hashes modulo 2^128. The hash of a cell, seeded with its field id:
+ *   text, bytes            XXH3-128 of the bytes
+ *   integers, times, bools XXH3-128 of the value as 8 bytes, so that int -> long leaves it
+ *   doubles                the same of their bits, with one NaN
+ *   lists, maps            the parts' hashes mixed in order, beginning with their count; a null
+ *                          part has a hash of its own
+ *   structs                like rows: the sum of their fields' hashes and one of the struct's own,
+ *                          so that added, renamed and reordered fields leave it
  * Whole arrays are hashed at once, dictionaries value by value.
  */
 #include "flow/publish/publish_internal.h"
@@ -73,18 +76,21 @@ static void hash_bytes(const struct arrow_field *field, const struct arrow_array
 }
 
 /* Mixes child number `child` of each slot into `out`. */
-static bool mix_child(const struct arrow_field *field, const struct arrow_array *array,
+static void mix_child(const struct arrow_field *field, const struct arrow_array *array,
                       uint32_t child, const struct hash128 *parts, struct hash128 *out)
 {
     const struct arrow_array *values = &array->children[child];
-    bool is_list = field->type != ARROW_STRUCT;
+    if (field->type == ARROW_STRUCT) {
+        for (int64_t i = 0; i < array->length; i++) {
+            if (arrow_is_valid(values, i))
+                out[i] = hash128_add(out[i], parts[i]);
+        }
+        return;
+    }
     for (int64_t i = 0; i < array->length; i++) {
-        int64_t first = is_list ? array->offsets[i] : i;
-        int64_t end = is_list ? array->offsets[i + 1] : i + 1;
-        for (int64_t j = first; j < end; j++)
+        for (int64_t j = array->offsets[i]; j < array->offsets[i + 1]; j++)
             out[i] = mix(out[i], arrow_is_valid(values, j) ? parts[j] : null_part);
     }
-    return true;
 }
 
 static bool hash_nested(const struct arrow_field *field, const struct arrow_array *array,
@@ -99,9 +105,9 @@ static bool hash_nested(const struct arrow_field *field, const struct arrow_arra
     for (uint32_t child = 0; child < field->child_count; child++) {
         struct hash128 *parts =
             mem_alloc(((size_t)array->children[child].length + 1) * sizeof *parts);
-        bool is_done = parts &&
-                       hash_array(&field->children[child], &array->children[child], parts) &&
-                       mix_child(field, array, child, parts, out);
+        bool is_done = parts && hash_array(&field->children[child], &array->children[child], parts);
+        if (is_done)
+            mix_child(field, array, child, parts, out);
         mem_free(parts);
         if (!is_done)
             return false;

@@ -22,29 +22,21 @@ struct writing {
     char log_text[LOG_ID_TEXT_BYTES];
 };
 
-/* ---- columns that the payload does not have ---- */
+/* ---- columns as the table wants them ---- */
 
-static enum status null_column(const struct arrow_field *field, int64_t rows, struct arena *arena,
-                               struct arrow_builder *builder, struct arrow_array *out_array,
-                               struct error *err)
-{
-    TRY(arrow_builder_init(builder, field, err));
-    for (int64_t i = 0; i < rows; i++)
-        arrow_append_null(builder);
-    if (arrow_builder_failed(builder))
-        return error_set(err, STATUS_NO_MEMORY, "null column: out of memory");
-    return arrow_builder_view(builder, arena, out_array, err);
-}
+/* The places of publish_position_fields. */
+enum { POSITION_LOG, POSITION_GROUP, POSITION_SEQ };
 
-static bool position_column(const struct writing *writing, int source, const struct order_row *rows,
+static bool position_column(const struct writing *writing, int which, const struct order_row *rows,
                             size_t count, struct arena *arena, struct arrow_array *out_array)
 {
-    size_t width = source == SOURCE_SEQ ? sizeof(int64_t) : sizeof(int32_t);
+    size_t width =
+        publish_position_fields[which].type == ARROW_INT64 ? sizeof(int64_t) : sizeof(int32_t);
     void *values = arena_alloc_zero(arena, count + 1, width);
     *out_array = (struct arrow_array){.length = (int64_t)count, .values = values};
     if (!values)
         return false;
-    if (source == SOURCE_LOG) { /* one value; all indices are zero */
+    if (which == POSITION_LOG) { /* one value; all indices are zero */
         int32_t *offsets = arena_alloc_zero(arena, 2, sizeof *offsets);
         struct arrow_array *dictionary = arena_alloc_zero(arena, 1, sizeof *dictionary);
         if (!offsets || !dictionary)
@@ -57,9 +49,9 @@ static bool position_column(const struct writing *writing, int source, const str
     }
     for (size_t i = 0; i < count; i++) {
         const struct range_batch *batch = &writing->range->batches[rows[i].batch];
-        if (source == SOURCE_SEQ)
+        if (which == POSITION_SEQ)
             ((int64_t *)values)[i] = (int64_t)batch->seq;
-        else if (source == SOURCE_GROUP)
+        else if (which == POSITION_GROUP)
             ((int32_t *)values)[i] = (int32_t)batch->group;
         else
             ((int32_t *)values)[i] = (int32_t)(batch->first_index + rows[i].row);
@@ -80,34 +72,47 @@ static bool widen(const struct arrow_array *from, struct arena *arena,
     return true;
 }
 
+/* An array of ours as the table's field wants it: fields that were dropped left out, others in the
+ * table's order. */
+static bool arrange_array(const struct arrow_field *field, const struct bound_column *column,
+                          const struct arrow_array *from, struct arena *arena,
+                          struct arrow_array *out_array)
+{
+    *out_array = *from;
+    if (column->is_as_it_is)
+        return true;
+    if (column->is_widened)
+        return widen(from, arena, out_array);
+    out_array->children = arena_alloc_zero(arena, field->child_count, sizeof *out_array->children);
+    bool is_made = out_array->children;
+    for (uint32_t i = 0; i < field->child_count && is_made; i++)
+        is_made = arrange_array(&field->children[i], &column->children[i],
+                                &from->children[column->children[i].source], arena,
+                                &out_array->children[i]);
+    return is_made;
+}
+
 /* The rows of one chunk as the table wants them. `gathered` has the payload's columns. */
 static enum status arrange(const struct writing *writing, const struct arrow_batch *gathered,
-                           const struct order_row *rows, struct arrow_batch *out,
-                           struct arrow_builder *nulls, struct error *err)
+                           const struct order_row *rows, struct arrow_batch *out, struct error *err)
 {
     const struct binding *binding = writing->binding;
+    int payload_count = (int)binding->payload->field_count;
     out->schema = &binding->schema;
     out->length = gathered->length;
     out->columns = arena_alloc_zero(&out->arena, binding->schema.field_count, sizeof *out->columns);
-    if (!out->columns)
-        return error_set(err, STATUS_NO_MEMORY, "rows: out of memory");
-    for (uint32_t i = 0; i < binding->schema.field_count; i++) {
-        int source = binding->sources[i];
-        bool is_made = true;
-        if (source == SOURCE_NULL)
-            TRY(null_column(&binding->schema.fields[i], out->length, &out->arena, &nulls[i],
-                            &out->columns[i], err));
-        else if (source < 0)
-            is_made = position_column(writing, source, rows, (size_t)out->length, &out->arena,
-                                      &out->columns[i]);
-        else if (binding->is_widened[i])
-            is_made = widen(&gathered->columns[source], &out->arena, &out->columns[i]);
+    bool is_made = out->columns;
+    for (uint32_t i = 0; i < binding->schema.field_count && is_made; i++) {
+        const struct bound_column *column = &binding->columns[i];
+        if (column->source >= payload_count)
+            is_made = position_column(writing, column->source - payload_count, rows,
+                                      (size_t)out->length, &out->arena, &out->columns[i]);
         else
-            out->columns[i] = gathered->columns[source];
-        if (!is_made)
-            return error_set(err, STATUS_NO_MEMORY, "rows: out of memory");
+            is_made =
+                arrange_array(&binding->schema.fields[i], column,
+                              &gathered->columns[column->source], &out->arena, &out->columns[i]);
     }
-    return STATUS_OK;
+    return is_made ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "rows: out of memory");
 }
 
 /* ---- files ---- */
@@ -118,11 +123,9 @@ static enum status write_chunk(const struct writing *writing, struct parquet_wri
 {
     struct arrow_batch gathered = {0}, arranged = {0};
     struct arrow_row *places = mem_alloc(count * sizeof *places);
-    uint32_t field_count = writing->binding->schema.field_count;
-    struct arrow_builder *nulls = mem_alloc_zero(field_count, sizeof *nulls);
     enum status status = STATUS_OK;
     arena_init(&arranged.arena, 0);
-    if (!places || !nulls) {
+    if (!places) {
         status = error_set(err, STATUS_NO_MEMORY, "rows: out of memory");
         goto done;
     }
@@ -130,13 +133,10 @@ static enum status write_chunk(const struct writing *writing, struct parquet_wri
         places[i] = (struct arrow_row){.batch = rows[i].batch, .row = rows[i].row};
     TRY_OR_DONE(status, arrow_gather(writing->batches, writing->range->batch_count, places, count,
                                      &gathered, err));
-    TRY_OR_DONE(status, arrange(writing, &gathered, rows, &arranged, nulls, err));
+    TRY_OR_DONE(status, arrange(writing, &gathered, rows, &arranged, err));
     TRY_OR_DONE(status, rows_sum(&writing->binding->schema, &arranged, row_sum, err));
     status = parquet_writer_write(parquet, &arranged, err);
 done:
-    for (uint32_t i = 0; nulls && i < field_count; i++)
-        arrow_builder_deinit(&nulls[i]);
-    mem_free(nulls);
     mem_free(places);
     arrow_batch_deinit(&gathered);
     arena_deinit(&arranged.arena);
@@ -201,14 +201,18 @@ static enum status note_file(const struct writing *writing, const char *uri, uin
     return STATUS_OK;
 }
 
+/* Where the table's rows are in our order: up to the first sort column that it has dropped. */
 static size_t sorting_columns(const struct writing *writing,
                               struct parquet_sorting_column out_columns[4])
 {
     const struct publish_table *definition = writing->lane->definition;
+    const struct binding *binding = writing->binding;
     size_t used = 0;
-    for (size_t s = 0; s < definition->sort_column_count && s < 4; s++) {
-        for (uint32_t i = 0; i < writing->binding->schema.field_count; i++) {
-            if (strcmp(writing->binding->schema.fields[i].name, definition->sort_columns[s]) == 0)
+    for (size_t s = 0; s == used && s < definition->sort_column_count && s < 4; s++) {
+        for (uint32_t i = 0; i < binding->schema.field_count; i++) {
+            int source = binding_source(binding, binding->schema.fields[i].field_id);
+            if (source >= 0 &&
+                strcmp(binding->payload->fields[source].name, definition->sort_columns[s]) == 0)
                 out_columns[used++] =
                     (struct parquet_sorting_column){.field = i, .is_nulls_first = true};
         }

@@ -75,6 +75,9 @@ void iceberg_schema_assign_ids(struct iceberg_schema *schema, int32_t *last_id);
 const struct iceberg_field *iceberg_schema_find(const struct iceberg_schema *schema, int32_t id);
 const struct iceberg_field *iceberg_schema_find_name(const struct iceberg_schema *schema,
                                                      const char *name);
+/* Whether a field of `earlier`, at any depth, is not in `later` or of a type that it was not merely
+ * widened to (int to long, float to double). By id. */
+bool iceberg_schema_loses(const struct iceberg_schema *earlier, const struct iceberg_schema *later);
 /* How the table's rows look in Arrow, with field ids on every node. Our Arrow has no time, uuid and
  * decimal: an optional top-level column that has one in it is left out (a file without it reads as
  * null), a required one is UNSUPPORTED and named. */

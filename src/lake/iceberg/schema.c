@@ -366,6 +366,29 @@ const struct iceberg_field *iceberg_schema_find(const struct iceberg_schema *sch
     return find_id(schema->fields, schema->field_count, id);
 }
 
+static bool is_kept(const struct iceberg_field *field, const struct iceberg_schema *later)
+{
+    const struct iceberg_field *now = iceberg_schema_find(later, field->id);
+    if (!now)
+        return false;
+    if ((field->type == ICEBERG_INT && now->type == ICEBERG_LONG) ||
+        (field->type == ICEBERG_FLOAT && now->type == ICEBERG_DOUBLE))
+        return true;
+    bool is_same = field->type == now->type && field->fixed_bytes == now->fixed_bytes &&
+                   field->precision == now->precision && field->scale == now->scale;
+    for (uint32_t i = 0; i < field->child_count && is_same; i++)
+        is_same = is_kept(&field->children[i], later);
+    return is_same;
+}
+
+bool iceberg_schema_loses(const struct iceberg_schema *earlier, const struct iceberg_schema *later)
+{
+    bool is_whole = true;
+    for (uint32_t i = 0; i < earlier->field_count && is_whole; i++)
+        is_whole = is_kept(&earlier->fields[i], later);
+    return !is_whole;
+}
+
 const struct iceberg_field *iceberg_schema_find_name(const struct iceberg_schema *schema,
                                                      const char *name)
 {

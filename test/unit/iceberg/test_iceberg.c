@@ -424,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_partition_path),
         cmocka_unit_test(test_schema_json),
+        cmocka_unit_test(test_schema_loses),
         cmocka_unit_test(test_schema_refused),
         cmocka_unit_test(test_schema_ids),
         cmocka_unit_test(test_schema_and_arrow),

@@ -17,6 +17,7 @@ void test_values_encoded(void **state);
 void test_bounds(void **state);
 void test_partition_path(void **state);
 void test_schema_json(void **state);
+void test_schema_loses(void **state);
 void test_schema_refused(void **state);
 void test_schema_ids(void **state);
 void test_schema_and_arrow(void **state);

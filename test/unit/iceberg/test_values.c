@@ -327,6 +327,33 @@ void test_schema_json(void **state)
     arena_deinit(&arena);
 }
 
+void test_schema_loses(void **state)
+{
+    (void)state;
+    struct iceberg_field nested[] = {{.id = 3, .name = "x", .type = ICEBERG_INT},
+                                     {.id = 4, .name = "y", .type = ICEBERG_STRING}};
+    struct iceberg_field fields[] = {
+        {.id = 1, .name = "n", .type = ICEBERG_INT},
+        {.id = 2, .name = "s", .type = ICEBERG_STRUCT, .children = nested, .child_count = 2}};
+    struct iceberg_field nested_later[] = {nested[1], nested[0]}, later_fields[3];
+    struct iceberg_schema earlier = {.fields = fields, .field_count = 2};
+    struct iceberg_schema later = {.fields = later_fields, .field_count = 3};
+    later_fields[0] = (struct iceberg_field){.id = 9, .name = "new", .type = ICEBERG_DATE};
+    later_fields[1] = fields[1];
+    later_fields[1].children = nested_later;
+    later_fields[2] = fields[0];
+    assert_false(iceberg_schema_loses(&earlier, &later)); /* added and moved */
+    assert_true(iceberg_schema_loses(&later, &earlier));
+    later_fields[2].name = "m";
+    later_fields[2].type = nested_later[1].type = ICEBERG_LONG;
+    assert_false(iceberg_schema_loses(&earlier, &later)); /* renamed, widened */
+    later_fields[2].type = ICEBERG_STRING;
+    assert_true(iceberg_schema_loses(&earlier, &later));
+    later_fields[2].type = ICEBERG_LONG;
+    later_fields[1].child_count = 1;
+    assert_true(iceberg_schema_loses(&earlier, &later)); /* a nested field is gone */
+}
+
 void test_schema_refused(void **state)
 {
     (void)state;
