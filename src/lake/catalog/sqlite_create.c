@@ -15,12 +15,19 @@ static enum status empty_catalog(const char *vfs_name, const char *tables, unsig
 {
     sqlite3 *db = NULL;
     *out_data = NULL;
-    if (sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, vfs_name) ==
-            SQLITE_OK &&
-        sqlite3_exec(db, tables, NULL, NULL, NULL) == SQLITE_OK)
+    int code =
+        sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, vfs_name);
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(db, tables, NULL, NULL, NULL);
+    if (code == SQLITE_OK)
         *out_data = sqlite3_serialize(db, "main", out_bytes, 0);
+    if (code == SQLITE_OK && !*out_data)
+        code = SQLITE_NOMEM;
     sqlite3_close_v2(db);
-    return *out_data ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "out of memory");
+    return code == SQLITE_OK
+               ? STATUS_OK
+               : error_set(err, code == SQLITE_NOMEM ? STATUS_NO_MEMORY : STATUS_INTERNAL, "%s",
+                           sqlite3_errstr(code));
 }
 
 static void discard(struct env *env, const char *path)
