@@ -192,19 +192,23 @@ def test_dropped(server, book):
     finish(server, book)
 
 
-def test_L27_a_halted_lane_of_dead_letters_refuses_nobody(server, book):
-    def nested(depth):
-        value = b"\x0a\x01x"
-        for _ in range(depth):
-            value = field(5, field(1, value))
-        return field(5, value)
-
+def too_deep():
+    """Two log records, of which the first can be stored by nobody."""
     def field(number, payload):
         length = len(payload)
         size = bytes([length & 127 | 128, length >> 7]) if length > 127 else bytes([length])
         return bytes([number << 3 | 2]) + size + payload
 
-    body = field(1, field(2, field(2, nested(80)) + field(2, field(3, b"good"))))
+    value = b"\x0a\x01x"
+    for _ in range(80):
+        value = field(5, field(1, value))
+    return field(1, field(2, field(2, field(5, value)) + field(2, field(3, b"good"))))
+
+
+@pytest.mark.parametrize("limit", ["64MiB", "2KiB"])
+def test_L27_a_halted_lane_of_dead_letters_refuses_nobody(tmp_path, limit):
+    server = sluice.Server(tmp_path / "data", *FLAGS, "--otlp-dead-letter-bytes", limit).start()
+    body = too_deep()
     assert len(server.post("logs", body).receipts) == 2
     server.wait_published()
     load(server, "dead_letters").catalog.drop_table(("otel", "dead_letters"))
@@ -212,8 +216,26 @@ def test_L27_a_halted_lane_of_dead_letters_refuses_nobody(server, book):
     faults.wait_for(lambda: server.lane("otel.dead_letters")["state"] == "halted", what="the halt")
     answer = server.post("logs", body, path="/v1/logs?commit=force")
     assert answer.code == 200 and answer.headers["Sluice-Boundary"] == "visible"
-    assert b"64 levels" in answer.body and len(answer.receipts) == 1, "named, its bytes not kept"
+    assert b"64 levels" in answer.body and len(answer.receipts) == 1
     assert server.status()["ingest"]["rejected_items"] == 3
+
+    # Its bytes are in a file, which is a request of all that was rejected.
+    kept, = (server.directory / "deadletter").iterdir()
+    for sent in range(9):
+        server.post("logs", body)
+    again = server.post("logs", kept.read_bytes())
+    assert again.code == 200 and not again.receipts and b"64 levels" in again.body
+    ingest = server.status()["ingest"]
+    size = sum(path.stat().st_size for path in kept.parent.iterdir())
+    if limit == "64MiB":
+        assert ingest["dead_letters_lost"] == 0 and ingest["rejected_items"] == 3 + 9 + 10
+    else:
+        assert ingest["dead_letters_lost"] > 9 and size <= 2048
+    server.stop()
+    server.start()  # what lies there counts on
+    server.post("logs", body)
+    assert server.status()["ingest"]["dead_letters_lost"] == (0 if limit == "64MiB" else 1)
+    server.kill()
 
 
 def test_our_properties_and_summaries_removed(server, book):

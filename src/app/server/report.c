@@ -95,6 +95,7 @@ static void put_ingest(struct json_writer *writer, struct server *server)
     put_u64(writer, "rejected_items", stats.rejected_items);
     put_u64(writer, "repaired_items", stats.repaired_items);
     put_u64(writer, "moved_times", stats.moved_times);
+    put_u64(writer, "dead_letters_lost", stats.dead_letters_lost);
     put_u64(writer, "bad_requests", stats.bad_requests);
     put_u64(writer, "refused_requests", stats.refused_requests);
     put_u64(writer, "repeats", stats.repeats);
@@ -221,6 +222,8 @@ void server_put_metrics(struct server *server, struct buf *out)
            "Items stored with their original bytes beside the columns.", stats.repaired_items);
     metric(out, "ingest_moved_times_total", "counter",
            "Items whose partition time became the receipt time.", stats.moved_times);
+    metric(out, "ingest_dead_letters_lost_total", "counter",
+           "Refused items whose bytes were not kept.", stats.dead_letters_lost);
     metric(out, "ingest_bad_requests_total", "counter", "Requests that can never succeed.",
            stats.bad_requests);
     metric(out, "ingest_refused_requests_total", "counter", "Requests to be sent again later.",

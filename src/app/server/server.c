@@ -187,6 +187,10 @@ static enum status start_ingest(struct server *server, struct error *err)
 {
     const struct settings *settings = &server->stack.settings;
     struct ingest_options options = ingest_options_default();
+    char dead_letter_dir[PATH_BYTES_MAX];
+    TRY(path_join(dead_letter_dir, settings->data_dir, "deadletter", err));
+    options.dead_letter_dir = dead_letter_dir;
+    options.dead_letter_bytes = settings->otlp_dead_letter_bytes;
     options.expanded_bytes_max = (size_t)settings->otlp_expanded_bytes_max;
     options.force_timeout_ms = settings->otlp_force_timeout_ms;
     options.refusing = refusing;

@@ -34,6 +34,8 @@
       "memory of all request bodies together")                                                     \
     X(otlp_force_timeout_ms, "otlp", "force_timeout", DURATION, "30s", "1ms", "36500d",            \
       "how long commit=force waits for the table")                                                 \
+    X(otlp_dead_letter_bytes, "otlp", "dead_letter_bytes", BYTES, "64MiB", "0", "1TiB",            \
+      "of rejected items in <data_dir>/deadletter while their table stands still")                 \
     X(api_port, "api", "port", NUMBER, "8080", "0", "65535",                                       \
       "admin API, health and metrics; 0 picks a port")                                             \
     X(log_segment_bytes, "log", "segment_bytes", BYTES, "64MiB", "1MiB", "64GiB",                  \

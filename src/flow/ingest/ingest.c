@@ -13,6 +13,7 @@ struct ingest_options ingest_options_default(void)
         .items_max = 500000,
         .entry_bytes_max = 128 << 20,
         .force_timeout_ms = 30000,
+        .dead_letter_bytes = 64 << 20,
         .worker_count = 1,
     };
 }
@@ -81,6 +82,9 @@ enum status ingest_create(struct env *env, const struct ingest_options *options,
     ingest->publisher = publisher;
     env_random(env, &ingest->hash_seed, sizeof ingest->hash_seed);
     enum status status = register_tables(ingest, err);
+    if (status == STATUS_OK && options->dead_letter_dir)
+        status = dead_letters_create(env, options->dead_letter_dir, options->dead_letter_bytes,
+                                     &ingest->dead_letters, err);
     if (status == STATUS_OK)
         status = make_workers(ingest, err);
     if (status != STATUS_OK) {
@@ -126,6 +130,7 @@ void ingest_destroy(struct ingest *ingest)
             worker->free_submissions = next;
         }
     }
+    dead_letters_destroy(ingest->dead_letters);
     mem_free(ingest->workers);
     mem_free(ingest);
 }
@@ -182,6 +187,7 @@ struct ingest_stats ingest_stats(struct ingest *ingest)
     stats.rejected_items = sums[COUNT_REJECTED_ITEMS];
     stats.repaired_items = sums[COUNT_REPAIRED_ITEMS];
     stats.moved_times = sums[COUNT_MOVED_TIMES];
+    stats.dead_letters_lost = sums[COUNT_DEAD_LETTERS_LOST];
     stats.refused_requests = sums[COUNT_REFUSED_REQUESTS];
     stats.bad_requests = sums[COUNT_BAD_REQUESTS];
     stats.repeats = sums[COUNT_REPEATS];

@@ -18,10 +18,13 @@
 struct ingest;
 
 struct ingest_options {
-    size_t expanded_bytes_max; /* of a body; default 32 MiB */
-    uint32_t items_max;        /* of a request; default 500,000 */
-    size_t entry_bytes_max;    /* default 128 MiB */
-    uint64_t force_timeout_ms; /* default 30,000 */
+    size_t expanded_bytes_max;   /* of a body; default 32 MiB */
+    uint32_t items_max;          /* of a request; default 500,000 */
+    size_t entry_bytes_max;      /* default 128 MiB */
+    uint64_t force_timeout_ms;   /* default 30,000 */
+    const char *dead_letter_dir; /* for rejected items while their table's lane stands still, see
+                                  * dead_letters.h; NULL: they are counted alone */
+    uint64_t dead_letter_bytes;  /* at most there; default 64 MiB */
     unsigned worker_count;
     /* Told, every ten seconds at most, that requests are refused for no fault of theirs. May be
      * NULL; any worker's thread. */
@@ -45,6 +48,7 @@ void ingest_attach(struct ingest *ingest, struct http_options *options);
 
 struct ingest_stats {
     uint64_t requests, items, rows, rejected_items, repaired_items, moved_times;
+    uint64_t dead_letters_lost; /* rejected items whose bytes are nowhere */
     uint64_t refused_requests, bad_requests, repeats;
     uint64_t body_bytes, expanded_bytes, payload_bytes, entries;
     uint64_t ack_ns_sum, acks; /* head complete to answer, durable ones */

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 
+#include "flow/ingest/dead_letters.h"
 #include "flow/ingest/ingest.h"
 #include "flow/ingest/otlp_decode.h"
 #include "format/codec/codec.h"
@@ -22,6 +23,7 @@ enum ingest_counter {
     COUNT_REJECTED_ITEMS,
     COUNT_REPAIRED_ITEMS,
     COUNT_MOVED_TIMES,
+    COUNT_DEAD_LETTERS_LOST,
     COUNT_REFUSED_REQUESTS,
     COUNT_BAD_REQUESTS,
     COUNT_REPEATS,
@@ -39,6 +41,7 @@ struct ingest {
     struct ingest_options options;
     struct wal *wal;
     struct publisher *publisher;
+    struct dead_letters *dead_letters; /* or NULL */
     struct http_route routes[SIGNAL_COUNT];
     uint32_t table_ids[OTLP_TABLE_COUNT];
     uint64_t hash_seed;

@@ -110,6 +110,15 @@ bool otlp_batch_failed(const struct otlp_batch *batch)
     return is_failed;
 }
 
+struct span otlp_batch_bytes_at(const struct otlp_batch *batch, uint32_t column, int64_t row)
+{
+    const struct arrow_builder *builder = &batch->columns[column];
+    const int32_t *offsets = (const int32_t *)(const void *)builder->offsets.data;
+    if (builder->validity.length && !arrow_bit(builder->validity.data, row))
+        return (struct span){0};
+    return span_of(builder->values.data + offsets[row], (size_t)(offsets[row + 1] - offsets[row]));
+}
+
 size_t otlp_batch_bytes(const struct otlp_batch *batch)
 {
     size_t bytes = 0;

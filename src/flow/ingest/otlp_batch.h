@@ -57,6 +57,8 @@ static inline struct arrow_builder *otlp_reach(struct otlp_batch *batch, uint32_
 int32_t otlp_memo_find(const struct otlp_memo *memo, struct hash128 key);
 int32_t otlp_memo_add(struct otlp_memo *memo, struct hash128 key, bool is_raw); /* -1: no memory */
 
+/* A value of a column of text or bytes; NULL data: null. Until the next append. */
+struct span otlp_batch_bytes_at(const struct otlp_batch *batch, uint32_t column, int64_t row);
 /* A view over everything; borrows the batch. `out_batch` is owned by the caller. */
 enum status otlp_batch_view(const struct otlp_batch *batch, struct arrow_batch *out_batch,
                             struct error *err) MUST_CHECK;

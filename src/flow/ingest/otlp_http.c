@@ -433,16 +433,33 @@ static bool has_dead_letters(const struct otlp_decoder *decoder)
     return batch && batch->rows > decoder->rows_before[TABLE_DEAD_LETTERS];
 }
 
-/* While their lane stands still the bytes of rejected items are not kept, so that they do not fill
- * the log; the items are counted all the same (L27). */
-static void settle_dead_letters(struct ingest_worker *worker)
+/* Their bytes go to files of their own; what those cannot take is counted. */
+static void put_dead_letters_aside(struct ingest_worker *worker, enum otlp_signal signal)
+{
+    static const char *const names[SIGNAL_COUNT] = {"logs", "traces", "metrics"};
+    struct ingest *ingest = worker->ingest;
+    const struct otlp_batch *batch = worker->decoder.batches[TABLE_DEAD_LETTERS];
+    uint64_t lost = 0;
+    for (int64_t row = worker->decoder.rows_before[TABLE_DEAD_LETTERS]; row < batch->rows; row++) {
+        struct span item = otlp_batch_bytes_at(batch, DEAD_RAW, row);
+        lost += !ingest->dead_letters || !item.length ||
+                !dead_letters_keep(ingest->dead_letters, (unsigned)signal, names[signal], item);
+    }
+    ingest_count(worker, COUNT_DEAD_LETTERS_LOST, lost);
+}
+
+/* While their lane stands still rejected items do not go to the log, which they would fill (L27).
+ */
+static void settle_dead_letters(struct ingest_worker *worker, enum otlp_signal signal)
 {
     struct error ignored;
     struct ingest *ingest = worker->ingest;
-    if (has_dead_letters(&worker->decoder) &&
-        publisher_check(ingest->publisher, ingest->table_ids[TABLE_DEAD_LETTERS], &ignored) !=
+    if (!has_dead_letters(&worker->decoder) ||
+        publisher_check(ingest->publisher, ingest->table_ids[TABLE_DEAD_LETTERS], &ignored) ==
             STATUS_OK)
-        otlp_decode_drop_dead_letters(&worker->decoder);
+        return;
+    put_dead_letters_aside(worker, signal);
+    otlp_decode_drop_dead_letters(&worker->decoder);
 }
 
 /* Decodes into the builders and queues the request. On failure nothing of it is left there. */
@@ -453,7 +470,6 @@ static enum status store(struct ingest_worker *worker, struct http_exchange *exc
     struct otlp_decoder *decoder = &worker->decoder;
     int64_t received_us = env_wall_ns(worker->ingest->env) / 1000;
     TRY(otlp_decode(decoder, signal, body, received_us, err));
-    settle_dead_letters(worker);
     enum status status = ask->mode == MODE_FORCE ? check_lanes(worker, err) : STATUS_OK;
     struct ingest_request *request = NULL;
     if (status == STATUS_OK) {
@@ -465,6 +481,7 @@ static enum status store(struct ingest_worker *worker, struct http_exchange *exc
         otlp_decode_rollback(decoder);
         return status;
     }
+    settle_dead_letters(worker, signal);
     if (decoder->items == decoder->rejected && !has_dead_letters(decoder) &&
         !ask->has_producer) { /* nothing to store */
         ingest_count_stored(request);
