@@ -18,16 +18,8 @@ void buf_deinit(struct buf *buf)
     *buf = (struct buf){0};
 }
 
-void buf_clear(struct buf *buf)
+bool buf_grow(struct buf *buf, size_t bytes)
 {
-    buf->length = 0;
-    buf->failed = false;
-}
-
-bool buf_reserve(struct buf *buf, size_t bytes)
-{
-    if (buf->capacity - buf->length >= bytes)
-        return !buf->failed;
     size_t need;
     if (buf->failed || !SIZE_ADD(buf->length, bytes, &need) || need > SIZE_MAX / 2 ||
         (buf->bytes_max && need > buf->bytes_max)) {

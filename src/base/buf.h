@@ -23,10 +23,22 @@ struct buf {
 
 void buf_init(struct buf *buf, size_t bytes_max);
 void buf_deinit(struct buf *buf); /* accepts a zeroed buffer */
-void buf_clear(struct buf *buf);  /* keeps the memory, clears `failed` */
+
+static inline void buf_clear(struct buf *buf) /* keeps the memory, clears `failed` */
+{
+    buf->length = 0;
+    buf->failed = false;
+}
+
+bool buf_grow(struct buf *buf, size_t bytes); /* of buf_reserve, where the room is not there yet */
 
 /* Room for `bytes` more behind `length`; false (and `failed`) if there is none. */
-bool buf_reserve(struct buf *buf, size_t bytes);
+static inline bool buf_reserve(struct buf *buf, size_t bytes)
+{
+    if (__builtin_expect(buf->capacity - buf->length >= bytes, 1))
+        return !buf->failed;
+    return buf_grow(buf, bytes);
+}
 
 /* Grows `length` by `bytes` and returns the place, uninitialised; NULL if there is no room. */
 uint8_t *buf_extend(struct buf *buf, size_t bytes);
