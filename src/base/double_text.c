@@ -105,12 +105,15 @@ static size_t put_decimal(char *out, struct decimal decimal)
         memcpy(out + length, digits, (size_t)count);
         return length + (size_t)count;
     }
-    for (int i = 0; i < point || i < count; i++) {
-        if (i == point)
-            out[length++] = '.';
-        out[length++] = i < count ? digits[i] : '0';
+    if (point >= count) {
+        copy_short((uint8_t *)out, digits, (size_t)count);
+        memset(out + count, '0', (size_t)(point - count));
+        return (size_t)point;
     }
-    return length;
+    copy_short((uint8_t *)out, digits, (size_t)point);
+    out[point] = '.';
+    copy_short((uint8_t *)out + point + 1, digits + point, (size_t)(count - point));
+    return (size_t)count + 1;
 }
 
 size_t double_to_text(char out[DOUBLE_TEXT_MAX], double value)
