@@ -221,11 +221,11 @@ static inline void arrow_append_double(struct arrow_builder *builder, double val
 static inline void arrow_append_bytes(struct arrow_builder *builder, const void *data, size_t bytes)
 {
     buf_put_short(&builder->values, data, bytes);
-    if (builder->field->type == ARROW_FIXED) {
-        CHECK(bytes == (size_t)builder->field->byte_width);
-    } else {
+    if (__builtin_expect(builder->null_bytes == 0, 1)) {
         int32_t end = (int32_t)builder->values.length;
         buf_put(&builder->offsets, &end, sizeof end);
+    } else {
+        CHECK(bytes == (size_t)builder->field->byte_width);
     }
     arrow_push_valid(builder);
 }
