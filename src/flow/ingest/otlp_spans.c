@@ -4,25 +4,33 @@
  */
 #include "flow/ingest/otlp_decode.h"
 
+/* In three parts, each of which is small enough for the compiler to clear in line. */
 struct span_record {
-    struct span trace_id, span_id, parent_id, trace_state, name, status_message;
-    uint64_t flags, kind, start_nano, end_nano, dropped, dropped_events, dropped_links;
-    uint64_t status_code;
-    bool has_status;
+    struct span_texts {
+        struct span trace_id, span_id, parent_id, trace_state, name;
+    } texts;
+    struct span_numbers {
+        uint64_t flags, kind, start_nano, end_nano, dropped, dropped_events, dropped_links;
+    } numbers;
+    struct span_status {
+        struct span message;
+        uint64_t code;
+        bool is_there;
+    } status;
 };
 
 static void parse_status(struct otlp_decoder *decoder, struct span message,
-                         struct span_record *record)
+                         struct span_status *status)
 {
     struct wire wire = wire_of(message);
     struct wire_field field;
-    decoder->is_raw |= record->has_status;
-    record->has_status = true;
+    decoder->is_raw |= status->is_there;
+    status->is_there = true;
     while (wire_next(&wire, &field)) {
         if (field.key == WIRE_KEY(2, WIRE_LEN))
-            record->status_message = field.bytes;
+            status->message = field.bytes;
         else if (field.key == WIRE_KEY(3, WIRE_VARINT))
-            record->status_code = field.value;
+            status->code = field.value;
         else
             decoder->is_raw = true;
     }
@@ -33,6 +41,9 @@ static void parse(struct otlp_decoder *decoder, struct span item, struct span_re
 {
     struct wire wire = wire_of(item);
     struct wire_field field;
+    record->texts = (struct span_texts){0};
+    record->numbers = (struct span_numbers){0};
+    record->status = (struct span_status){0};
     buf_clear(&decoder->pairs);
     buf_clear(&decoder->pairs2);
     buf_clear(&decoder->children);
@@ -40,52 +51,52 @@ static void parse(struct otlp_decoder *decoder, struct span item, struct span_re
     while (wire_next(&wire, &field)) {
         switch (field.key) {
         case WIRE_KEY(1, WIRE_LEN):
-            record->trace_id = field.bytes;
+            record->texts.trace_id = field.bytes;
             break;
         case WIRE_KEY(2, WIRE_LEN):
-            record->span_id = field.bytes;
+            record->texts.span_id = field.bytes;
             break;
         case WIRE_KEY(3, WIRE_LEN):
-            record->trace_state = field.bytes;
+            record->texts.trace_state = field.bytes;
             break;
         case WIRE_KEY(4, WIRE_LEN):
-            record->parent_id = field.bytes;
+            record->texts.parent_id = field.bytes;
             break;
         case WIRE_KEY(5, WIRE_LEN):
-            record->name = field.bytes;
+            record->texts.name = field.bytes;
             break;
         case WIRE_KEY(6, WIRE_VARINT):
-            record->kind = field.value;
+            record->numbers.kind = field.value;
             break;
         case WIRE_KEY(7, WIRE_I64):
-            record->start_nano = field.value;
+            record->numbers.start_nano = field.value;
             break;
         case WIRE_KEY(8, WIRE_I64):
-            record->end_nano = field.value;
+            record->numbers.end_nano = field.value;
             break;
         case WIRE_KEY(9, WIRE_LEN):
             otlp_push_span(&decoder->pairs, field.bytes);
             break;
         case WIRE_KEY(10, WIRE_VARINT):
-            record->dropped = field.value;
+            record->numbers.dropped = field.value;
             break;
         case WIRE_KEY(11, WIRE_LEN):
             otlp_push_span(&decoder->children, field.bytes);
             break;
         case WIRE_KEY(12, WIRE_VARINT):
-            record->dropped_events = field.value;
+            record->numbers.dropped_events = field.value;
             break;
         case WIRE_KEY(13, WIRE_LEN):
             otlp_push_span(&decoder->children2, field.bytes);
             break;
         case WIRE_KEY(14, WIRE_VARINT):
-            record->dropped_links = field.value;
+            record->numbers.dropped_links = field.value;
             break;
         case WIRE_KEY(15, WIRE_LEN):
-            parse_status(decoder, field.bytes, record);
+            parse_status(decoder, field.bytes, &record->status);
             break;
         case WIRE_KEY(16, WIRE_I32):
-            record->flags = field.value;
+            record->numbers.flags = field.value;
             break;
         default:
             decoder->is_raw = true;
@@ -181,31 +192,31 @@ static void put_link(struct otlp_decoder *decoder, struct arrow_builder *element
 
 void otlp_decode_span(struct otlp_decoder *decoder, struct span item)
 {
-    struct span_record record = {0};
+    struct span_record record;
     struct otlp_batch *batch = otlp_row_begin(decoder, TABLE_SPANS, item);
     if (!batch)
         return;
     struct arrow_builder *columns = batch->columns;
     parse(decoder, item, &record);
     otlp_check_lists(decoder, batch);
-    otlp_put_id(decoder, &columns[SPAN_TRACE_ID], record.trace_id, 16);
-    otlp_put_id(decoder, &columns[SPAN_SPAN_ID], record.span_id, 8);
-    otlp_put_id(decoder, &columns[SPAN_PARENT_SPAN_ID], record.parent_id, 8);
-    otlp_put_rare_text(decoder, batch, SPAN_TRACE_STATE, record.trace_state);
-    arrow_append_i64(&columns[SPAN_FLAGS], (int64_t)record.flags);
-    otlp_put_text_or_null(decoder, &columns[SPAN_NAME], record.name);
-    arrow_append_i32(&columns[SPAN_KIND], (int32_t)record.kind);
-    otlp_put_u64(decoder, &columns[SPAN_START_NANO], record.start_nano);
-    otlp_put_u64(decoder, &columns[SPAN_END_NANO], record.end_nano);
+    otlp_put_id(decoder, &columns[SPAN_TRACE_ID], record.texts.trace_id, 16);
+    otlp_put_id(decoder, &columns[SPAN_SPAN_ID], record.texts.span_id, 8);
+    otlp_put_id(decoder, &columns[SPAN_PARENT_SPAN_ID], record.texts.parent_id, 8);
+    otlp_put_rare_text(decoder, batch, SPAN_TRACE_STATE, record.texts.trace_state);
+    arrow_append_i64(&columns[SPAN_FLAGS], (int64_t)record.numbers.flags);
+    otlp_put_text_or_null(decoder, &columns[SPAN_NAME], record.texts.name);
+    arrow_append_i32(&columns[SPAN_KIND], (int32_t)record.numbers.kind);
+    otlp_put_u64(decoder, &columns[SPAN_START_NANO], record.numbers.start_nano);
+    otlp_put_u64(decoder, &columns[SPAN_END_NANO], record.numbers.end_nano);
     otlp_put_attributes(decoder, &columns[SPAN_ATTRIBUTES], &columns[SPAN_ATTRIBUTES_TYPES],
                         &decoder->pairs);
-    otlp_put_rare_count(batch, SPAN_DROPPED, record.dropped);
+    otlp_put_rare_count(batch, SPAN_DROPPED, record.numbers.dropped);
     otlp_put_rare_list(decoder, batch, SPAN_EVENTS, &decoder->children, put_event);
-    otlp_put_rare_count(batch, SPAN_DROPPED_EVENTS, record.dropped_events);
+    otlp_put_rare_count(batch, SPAN_DROPPED_EVENTS, record.numbers.dropped_events);
     otlp_put_rare_list(decoder, batch, SPAN_LINKS, &decoder->children2, put_link);
-    otlp_put_rare_count(batch, SPAN_DROPPED_LINKS, record.dropped_links);
-    if (record.has_status)
-        arrow_append_i32(otlp_reach(batch, SPAN_STATUS_CODE), (int32_t)record.status_code);
-    otlp_put_rare_text(decoder, batch, SPAN_STATUS_MESSAGE, record.status_message);
-    otlp_row_end(decoder, batch, item, record.start_nano, record.end_nano);
+    otlp_put_rare_count(batch, SPAN_DROPPED_LINKS, record.numbers.dropped_links);
+    if (record.status.is_there)
+        arrow_append_i32(otlp_reach(batch, SPAN_STATUS_CODE), (int32_t)record.status.code);
+    otlp_put_rare_text(decoder, batch, SPAN_STATUS_MESSAGE, record.status.message);
+    otlp_row_end(decoder, batch, item, record.numbers.start_nano, record.numbers.end_nano);
 }
