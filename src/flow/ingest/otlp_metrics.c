@@ -22,12 +22,17 @@ struct metric_context {
     bool is_monotonic;
 };
 
-/* A data point of any type: the numbers of the fields differ, their meanings do not. */
+/* A data point of any type: the numbers of the fields differ, their meanings do not. What only
+ * exponential histograms have stands apart, for each point begins with all of it set to 0. */
 struct point {
-    uint64_t start_nano, time_nano, flags, count, zero_count;
-    uint64_t value_bits;
-    uint64_t sum_bits, min_bits, max_bits, zero_threshold_bits;
+    uint64_t start_nano, time_nano, flags;
+    uint64_t count, value_bits; /* of histograms and summaries; of gauges and sums */
+    uint64_t sum_bits, min_bits, max_bits;
     bool has_double, has_int, has_sum, has_min, has_max;
+};
+
+struct exp_point {
+    uint64_t zero_count, zero_threshold_bits;
     int64_t scale;
     struct span positive, negative;
     bool has_positive, has_negative;
@@ -65,6 +70,25 @@ static void push_fixed(struct otlp_decoder *decoder, struct buf *list,
     }
 }
 
+/* Those of one byte or two, up to the first that is longer, into room that is there: without a
+ * branch that nobody can predict. */
+static void push_short_varints(struct buf *list, struct wire *wire)
+{
+    const uint8_t *at = wire->at, *end = wire->end;
+    uint8_t *place = list->data + list->length;
+    while (end - at >= 2) {
+        uint32_t first = at[0], second = at[1], more = first >> 7;
+        if (more & second >> 7)
+            break;
+        uint64_t value = (first & 0x7f) | (second & 0x7f & (0 - more)) << 7;
+        memcpy(place, &value, sizeof value);
+        place += sizeof value;
+        at += 1 + more;
+    }
+    list->length = (size_t)(place - list->data);
+    wire->at = at;
+}
+
 static void push_varints(struct otlp_decoder *decoder, struct buf *list,
                          const struct wire_field *field)
 {
@@ -74,15 +98,9 @@ static void push_varints(struct otlp_decoder *decoder, struct buf *list,
     }
     struct wire wire = wire_of(field->bytes);
     uint64_t value;
-    /* One byte or two: without a branch that nobody can predict. */
-    while (wire.end - wire.at >= 2) {
-        uint32_t first = wire.at[0], second = wire.at[1], more = first >> 7;
-        if (more & second >> 7)
-            break;
-        value = (first & 0x7f) | (second & 0x7f & (0 - more)) << 7;
-        wire.at += 1 + more;
-        buf_put(list, &value, sizeof value);
-    }
+    size_t bytes_most = field->bytes.length * sizeof value;
+    if (bytes_most && bytes_most <= list->bytes_max - list->length && buf_reserve(list, bytes_most))
+        push_short_varints(list, &wire);
     while (wire.at < wire.end && wire_varint(&wire, &value))
         buf_put(list, &value, sizeof value);
     decoder->is_malformed |= wire.is_malformed;
@@ -379,6 +397,7 @@ static void decode_exp_histogram(struct otlp_decoder *decoder, const struct metr
     struct wire wire = wire_of(item);
     struct wire_field field;
     struct point point = {0};
+    struct exp_point exp = {0};
     clear_lists(decoder);
     while (wire_next(&wire, &field)) {
         switch (field.key) {
@@ -398,20 +417,20 @@ static void decode_exp_histogram(struct otlp_decoder *decoder, const struct metr
             set_optional(&point.has_sum, &point.sum_bits, field.value);
             break;
         case WIRE_KEY(6, WIRE_VARINT):
-            point.scale = wire_zigzag(field.value & UINT32_MAX);
+            exp.scale = wire_zigzag(field.value & UINT32_MAX);
             break;
         case WIRE_KEY(7, WIRE_I64):
-            point.zero_count = field.value;
+            exp.zero_count = field.value;
             break;
         case WIRE_KEY(8, WIRE_LEN):
-            decoder->is_raw |= point.has_positive;
-            point.positive = field.bytes;
-            point.has_positive = true;
+            decoder->is_raw |= exp.has_positive;
+            exp.positive = field.bytes;
+            exp.has_positive = true;
             break;
         case WIRE_KEY(9, WIRE_LEN):
-            decoder->is_raw |= point.has_negative;
-            point.negative = field.bytes;
-            point.has_negative = true;
+            decoder->is_raw |= exp.has_negative;
+            exp.negative = field.bytes;
+            exp.has_negative = true;
             break;
         case WIRE_KEY(10, WIRE_VARINT):
             point.flags = field.value;
@@ -426,7 +445,7 @@ static void decode_exp_histogram(struct otlp_decoder *decoder, const struct metr
             set_optional(&point.has_max, &point.max_bits, field.value);
             break;
         case WIRE_KEY(14, WIRE_I64):
-            point.zero_threshold_bits = field.value;
+            exp.zero_threshold_bits = field.value;
             break;
         default:
             decoder->is_raw = true;
@@ -436,15 +455,15 @@ static void decode_exp_histogram(struct otlp_decoder *decoder, const struct metr
     decoder->is_malformed |= wire.is_malformed;
     struct arrow_builder *columns = batch->columns;
     put_histogram_common(decoder, batch, metric, &point);
-    arrow_append_i32(&columns[EXP_SCALE], (int32_t)point.scale);
-    otlp_put_u64(decoder, &columns[EXP_ZERO_COUNT], point.zero_count);
-    arrow_append_double(&columns[EXP_ZERO_THRESHOLD], wire_double(point.zero_threshold_bits));
-    if (point.has_positive)
+    arrow_append_i32(&columns[EXP_SCALE], (int32_t)exp.scale);
+    otlp_put_u64(decoder, &columns[EXP_ZERO_COUNT], exp.zero_count);
+    arrow_append_double(&columns[EXP_ZERO_THRESHOLD], wire_double(exp.zero_threshold_bits));
+    if (exp.has_positive)
         put_buckets(decoder, otlp_reach(batch, EXP_POSITIVE_OFFSET),
-                    otlp_reach(batch, EXP_POSITIVE_COUNTS), point.positive);
-    if (point.has_negative)
+                    otlp_reach(batch, EXP_POSITIVE_COUNTS), exp.positive);
+    if (exp.has_negative)
         put_buckets(decoder, otlp_reach(batch, EXP_NEGATIVE_OFFSET),
-                    otlp_reach(batch, EXP_NEGATIVE_COUNTS), point.negative);
+                    otlp_reach(batch, EXP_NEGATIVE_COUNTS), exp.negative);
     otlp_row_end(decoder, batch, item, point.time_nano, point.start_nano);
 }
 
@@ -535,6 +554,8 @@ static bool read_metric(struct otlp_decoder *decoder, struct span message,
             is_raw |= metric->data_field != 0;
             metric->data_field = number;
             metric->data = field.bytes;
+            /* Here, where both words are in registers; see otlp_push_span. */
+            decoder->levels[3] = (struct otlp_level){.message = field.bytes, .field = 1};
         } else {
             is_raw = true;
         }
@@ -593,7 +614,6 @@ void otlp_decode_metric(struct otlp_decoder *decoder, struct span message)
         return; /* a metric without data has no points to store */
     }
     decoder->levels[2] = (struct otlp_level){.message = message, .field = metric.data_field};
-    decoder->levels[3] = (struct otlp_level){.message = metric.data, .field = 1};
     decoder->level_count = 4;
     struct wire wire = wire_of(metric.data);
     struct wire_field field;
