@@ -55,6 +55,7 @@ void otlp_batch_clear(struct otlp_batch *batch)
         memo_clear(&batch->memos[d]);
         batch->generation[d] = 0;
     }
+    batch->last_metric_length = 0;
     batch->rows = 0;
     batch->is_failed = false;
 }

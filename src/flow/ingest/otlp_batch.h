@@ -10,7 +10,8 @@
 #include "flow/ingest/otlp_tables.h"
 
 /* Columns that most rows leave null, zero or empty are appended to only where a row says something:
- * they lag behind until otlp_reach or otlp_batch_complete. */
+ * they lag behind until otlp_reach or otlp_batch_complete. So does COL_RECEIVED, which is the same
+ * in all rows of a request, until its end. */
 
 /* What a domain has seen: identity -> ordinal. */
 struct otlp_memo {
@@ -21,14 +22,18 @@ struct otlp_memo {
     uint32_t slot_count;
 };
 
+enum { LAST_METRIC_BYTES_MAX = 256 };
+
 struct otlp_batch {
     const struct otlp_table *table;
     struct arrow_field fields[OTLP_COLUMNS_MAX]; /* of the builders: without the outer dictionary */
     struct arrow_builder columns[OTLP_COLUMNS_MAX];
     struct buf indices[DOMAIN_COUNT];
     struct otlp_memo memos[DOMAIN_COUNT];
-    int32_t current[DOMAIN_COUNT];     /* ordinal of the message at hand */
-    uint64_t generation[DOMAIN_COUNT]; /* of the decoder, when `current` was set */
+    int32_t current[DOMAIN_COUNT];              /* ordinal of the message at hand */
+    uint64_t generation[DOMAIN_COUNT];          /* of the decoder, when `current` was set */
+    uint8_t last_metric[LAST_METRIC_BYTES_MAX]; /* that current[DOMAIN_METRIC] stands for */
+    size_t last_metric_length;                  /* 0: not known */
     int64_t rows;
     bool is_failed; /* a memo found no memory */
 };

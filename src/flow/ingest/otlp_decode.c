@@ -8,6 +8,9 @@
 
 #include <stdio.h>
 
+/* How far in front of the walk the body is called for. */
+enum { AHEAD_BYTES = 4096, AHEAD_BYTES_MAX = 65536 };
+
 void otlp_decoder_init(struct otlp_decoder *decoder, uint64_t hash_seed, uint64_t items_max,
                        size_t bytes_max)
 {
@@ -67,6 +70,15 @@ void otlp_decoder_deinit(struct otlp_decoder *decoder)
 
 /* ---- what encloses the items ---- */
 
+/* Calls for the bytes before `end` unless that was done. The walk goes from item to item in hops
+ * that no hardware foresees. */
+static inline void prefetch_until(struct otlp_decoder *decoder, const uint8_t *end, size_t ahead)
+{
+    uintptr_t to = (uintptr_t)end + ahead;
+    for (; decoder->prefetched < to; decoder->prefetched += 64)
+        __builtin_prefetch((const void *)decoder->prefetched, 0, 2);
+}
+
 /* One level of the request: the singular message 1, the text 3, and whether anything else is there.
  */
 static bool read_level(struct otlp_decoder *decoder, struct span message, enum otlp_domain domain,
@@ -74,14 +86,11 @@ static bool read_level(struct otlp_decoder *decoder, struct span message, enum o
 {
     struct wire wire = wire_of(message);
     struct wire_field field;
-    bool is_raw = false, is_ahead = domain == DOMAIN_SCOPE;
+    bool is_raw = false;
     *out_inner = *out_schema_url = (struct span){0};
     while (wire_next(&wire, &field)) {
-        /* From item to item in hops that no hardware foresees: what is read next is called for
-         * here. */
-        for (uintptr_t line = (uintptr_t)field.start; is_ahead && line < (uintptr_t)wire.at;
-             line += 64)
-            __builtin_prefetch((const void *)(line + 4096), 0, 2);
+        if (domain == DOMAIN_SCOPE)
+            prefetch_until(decoder, wire.at, AHEAD_BYTES);
         if (field.key == WIRE_KEY(1, WIRE_LEN)) {
             if (out_inner->data) { /* twice: protobuf merges, and merging is laying end to end */
                 struct buf *merged = &decoder->merged[domain];
@@ -301,6 +310,34 @@ static struct hash128 domain_identity(const struct otlp_decoder *decoder, enum o
     return hash128_add(first, (struct hash128){second.low ^ (second.high << 1), second.high});
 }
 
+/* The same, reckoned once for all the tables that the message has rows in. */
+static struct hash128 identity_at_hand(struct otlp_decoder *decoder, enum otlp_domain domain)
+{
+    if (decoder->identity_generation[domain] != decoder->domain_generation[domain]) {
+        decoder->identities[domain] = domain_identity(decoder, domain);
+        decoder->identity_generation[domain] = decoder->domain_generation[domain];
+    }
+    return decoder->identities[domain];
+}
+
+/* Is the metric at hand the one that the table's last row was of? Exporters that send each point as
+ * a metric of its own repeat its header again and again. */
+static inline bool is_last_metric(const struct otlp_decoder *decoder,
+                                  const struct otlp_batch *batch)
+{
+    return decoder->metric.length == batch->last_metric_length && batch->last_metric_length &&
+           memcmp(decoder->metric.data, batch->last_metric, batch->last_metric_length) == 0;
+}
+
+static void keep_last_metric(const struct otlp_decoder *decoder, struct otlp_batch *batch)
+{
+    batch->last_metric_length = 0;
+    if (decoder->metric.length == 0 || decoder->metric.length > sizeof batch->last_metric)
+        return;
+    memcpy(batch->last_metric, decoder->metric.data, decoder->metric.length);
+    batch->last_metric_length = decoder->metric.length;
+}
+
 /* Makes sure that the message at hand of a domain has an ordinal in this batch. */
 static bool intern(struct otlp_decoder *decoder, struct otlp_batch *batch, enum otlp_domain domain)
 {
@@ -309,7 +346,11 @@ static bool intern(struct otlp_decoder *decoder, struct otlp_batch *batch, enum 
     if (batch->generation[domain] == decoder->domain_generation[domain])
         return true;
     struct otlp_memo *memo = &batch->memos[domain];
-    struct hash128 key = domain_identity(decoder, domain);
+    if (domain == DOMAIN_METRIC && is_last_metric(decoder, batch)) {
+        batch->generation[domain] = decoder->domain_generation[domain];
+        return true;
+    }
+    struct hash128 key = identity_at_hand(decoder, domain);
     int32_t ordinal = otlp_memo_find(memo, key);
     if (ordinal < 0) {
         bool was_raw = decoder->is_raw;
@@ -326,19 +367,26 @@ static bool intern(struct otlp_decoder *decoder, struct otlp_batch *batch, enum 
         }
     }
     batch->current[domain] = ordinal;
+    if (domain == DOMAIN_METRIC)
+        keep_last_metric(decoder, batch);
     batch->generation[domain] = decoder->domain_generation[domain];
     return true;
 }
 
 /* ---- rows ---- */
 
-static struct otlp_batch *batch_of(struct otlp_decoder *decoder, enum otlp_table_id table)
+static struct otlp_batch *make_batch(struct otlp_decoder *decoder, enum otlp_table_id table)
 {
     struct error ignored;
-    if (!decoder->batches[table] &&
-        otlp_batch_create(table, &decoder->batches[table], &ignored) != STATUS_OK)
+    if (otlp_batch_create(table, &decoder->batches[table], &ignored) != STATUS_OK)
         decoder->is_out_of_memory = true;
     return decoder->batches[table];
+}
+
+static inline struct otlp_batch *batch_of(struct otlp_decoder *decoder, enum otlp_table_id table)
+{
+    struct otlp_batch *batch = decoder->batches[table];
+    return __builtin_expect(batch != NULL, 1) ? batch : make_batch(decoder, table);
 }
 
 /* The message around an item without the field that holds it; made once for all its items. */
@@ -428,6 +476,7 @@ struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_
                                   struct span item)
 {
     struct otlp_batch *batch = batch_of(decoder, table);
+    bool is_raw = false;
     decoder->is_raw = false;
     decoder->refusal = NULL;
     decoder->longs.length = decoder->longs2.length = 0;
@@ -446,8 +495,9 @@ struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_
         }
         int32_t ordinal = batch->current[domain];
         buf_put(&batch->indices[domain], &ordinal, sizeof ordinal);
-        decoder->is_raw |= batch->memos[domain].is_raw[ordinal] | decoder->is_domain_raw[domain];
+        is_raw |= batch->memos[domain].is_raw[ordinal] | decoder->is_domain_raw[domain];
     }
+    decoder->is_raw = is_raw;
     return batch;
 }
 
@@ -473,7 +523,6 @@ void otlp_row_end(struct otlp_decoder *decoder, struct otlp_batch *batch, struct
     else if (is_plausible(fallback_nano, decoder->received_us))
         time_us = (int64_t)(fallback_nano / 1000);
     arrow_append_i64(&batch->columns[COL_TIME], time_us);
-    arrow_append_i64(&batch->columns[COL_RECEIVED], decoder->received_us);
     if (decoder->is_raw) {
         decoder->repaired++;
         decoder->is_too_large |=
@@ -493,10 +542,13 @@ static void decode_scope(struct otlp_decoder *decoder, enum otlp_signal signal, 
     if (!read_level(decoder, message, DOMAIN_SCOPE, &decoder->scope, &decoder->scope_schema_url))
         return;
     decoder->levels[1] = (struct otlp_level){.message = message, .field = 2};
+    size_t ahead = size_min(message.length, AHEAD_BYTES_MAX) + AHEAD_BYTES;
     while (wire_next(&wire, &field)) {
         if (field.key != WIRE_KEY(2, WIRE_LEN))
             continue;
         decoder->level_count = 2;
+        /* While this scope is decoded, for the next one: it may be as long. */
+        prefetch_until(decoder, wire.at, ahead);
         decode_item[signal](decoder, field.bytes);
         if (otlp_must_stop(decoder))
             return;
@@ -585,12 +637,25 @@ void otlp_decode_rollback(struct otlp_decoder *decoder)
     }
 }
 
+/* The receipt time of all rows of the request at once. */
+static void put_received(const struct otlp_decoder *decoder, struct otlp_batch *batch)
+{
+    struct arrow_builder *builder = &batch->columns[COL_RECEIVED];
+    int64_t count = batch->rows - builder->length;
+    uint8_t *place = buf_extend(&builder->values, (size_t)count * sizeof(int64_t));
+    for (int64_t i = 0; place && i < count; i++)
+        put_le64(place + i * 8, (uint64_t)decoder->received_us);
+    arrow_push_valids(builder, count);
+}
+
 static enum status check_batches(struct otlp_decoder *decoder, struct error *err)
 {
     for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
         struct otlp_batch *batch = decoder->batches[i];
         if (!batch)
             continue;
+        if (i != TABLE_DEAD_LETTERS) /* which has another column there */
+            put_received(decoder, batch);
         otlp_batch_complete(batch);
         if (otlp_batch_failed(batch)) /* though no row may have come through */
             return error_set(err, STATUS_NO_MEMORY, "out of memory for %lld rows",
@@ -612,6 +677,7 @@ enum status otlp_decode(struct otlp_decoder *decoder, enum otlp_signal signal, s
     struct wire_field field;
     decoder->signal = signal;
     decoder->roomy = span_of(body.data, body.length > OTLP_ROOM ? body.length - OTLP_ROOM : 0);
+    decoder->prefetched = (uintptr_t)body.data;
     decoder->received_us = received_us;
     decoder->items = decoder->rejected = decoder->repaired = decoder->moved_times = 0;
     decoder->reject_reason[0] = '\0';

@@ -43,7 +43,8 @@ struct otlp_decoder {
 
     /* of the request at hand */
     enum otlp_signal signal;
-    struct span roomy; /* the bytes of the body behind which OTLP_ROOM more may be read */
+    struct span roomy;    /* the bytes of the body behind which OTLP_ROOM more may be read */
+    uintptr_t prefetched; /* the body's bytes before this address were called for */
     int64_t received_us;
     uint64_t items, rejected, repaired, moved_times;
     char reject_reason[240]; /* the first one */
@@ -56,6 +57,8 @@ struct otlp_decoder {
     bool is_domain_raw[DOMAIN_COUNT]; /* something at that level that no column holds */
     uint64_t generation;              /* rises with every change of the above */
     uint64_t domain_generation[DOMAIN_COUNT];
+    struct hash128 identities[DOMAIN_COUNT];
+    uint64_t identity_generation[DOMAIN_COUNT];
     struct otlp_level levels[OTLP_LEVELS_MAX];
     struct buf frames[OTLP_LEVELS_MAX];
     uint32_t level_count;
