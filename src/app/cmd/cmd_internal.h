@@ -53,6 +53,7 @@ int cmd_log(struct invocation *invocation);
 int cmd_parquet(struct invocation *invocation);
 int cmd_arrow(struct invocation *invocation);
 int cmd_avro(struct invocation *invocation);
+int cmd_convert(struct invocation *invocation);
 int cmd_config(struct invocation *invocation);
 int cmd_clear_halt(struct invocation *invocation);
 int cmd_version(struct invocation *invocation);

@@ -303,6 +303,24 @@ static const struct command commands[] = {
         .exits = exit_of_reading,
     },
     {
+        .name = "convert",
+        .arguments = "IN OUT",
+        .summary = "from one file format to another, by the endings",
+        .run = cmd_convert,
+        .about = "  .parquet                 Parquet\n"
+                 "  .arrow .feather .ipc     Arrow IPC file\n"
+                 "  .arrows                  Arrow IPC stream\n"
+                 "  .ndjson .jsonl           JSON lines\n"
+                 "  .csv                     comma-separated values",
+        .flags = {{"--compression", "NAME",
+                   "Parquet: zstd (default), snappy, gzip, lz4, none;\n"
+                   "Arrow: none (default), lz4, zstd"},
+                  {"--force", NULL, "replaces OUT"},
+                  FLAG_JSON},
+        .example = "sluice convert FILE.parquet FILE.arrow",
+        .exits = exit_of_reading,
+    },
+    {
         .name = "config",
         .arguments = "check | show | reference",
         .summary = "check and show settings",

@@ -66,8 +66,22 @@ int input_each(const struct invocation *invocation, int from,
 
 /* ---- rows ---- */
 
-static enum status print(struct buf *out, struct error *err)
+struct arrow_limits files_arrow_limits(void)
 {
+    enum { COLUMNS_MAX = 16384 };
+    struct arrow_limits limits = arrow_limits_default();
+    limits.field_count_max = COLUMNS_MAX;
+    return limits;
+}
+
+enum status rows_flush(struct row_printer *printer, struct error *err)
+{
+    struct buf *out = &printer->out;
+    if (printer->sink.write) {
+        TRY(sink_write(printer->sink, out->data, out->length, err));
+        buf_clear(out);
+        return STATUS_OK;
+    }
     size_t printed = fwrite(out->data, 1, out->length, stdout);
     if (printed < out->length || fflush(stdout) != 0)
         return error_set(err, STATUS_IO, "standard output takes no more");
@@ -85,14 +99,32 @@ enum status row_end(struct row_printer *printer, struct error *err)
     enum { FLUSH_BYTES = 1 << 16 };
     buf_put_byte(&printer->out, '\n');
     TRY(buf_status(&printer->out, "a row", err));
-    return printer->out.length < FLUSH_BYTES ? STATUS_OK : print(&printer->out, err);
+    return printer->out.length < FLUSH_BYTES ? STATUS_OK : rows_flush(printer, err);
+}
+
+enum status rows_print_batch(struct row_printer *printer, const struct arrow_batch *batch,
+                             int64_t count, struct error *err)
+{
+    const struct leaf_writer leaves = {.write = row_write_arrow_leaf};
+    struct json_writer *json = &printer->json;
+    for (int64_t i = 0; i < count; i++) {
+        row_begin(printer);
+        json_write_object_begin(json);
+        for (uint32_t j = 0; j < batch->schema->field_count; j++) {
+            json_write_key(json, batch->schema->fields[j].name);
+            row_write_slot(json, &leaves, 0, &batch->schema->fields[j], &batch->columns[j], i);
+        }
+        json_write_object_end(json);
+        TRY(row_end(printer, err));
+    }
+    return STATUS_OK;
 }
 
 enum status rows_finish(struct row_printer *printer, enum status status, struct error *err)
 {
     struct error late;
     if (printer->out.length && !printer->out.failed) {
-        enum status printed = print(&printer->out, &late);
+        enum status printed = rows_flush(printer, &late);
         if (status == STATUS_OK && printed != STATUS_OK) {
             *err = late;
             status = printed;

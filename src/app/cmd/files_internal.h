@@ -22,6 +22,8 @@ enum status input_open(struct env *env, const char *path, struct input *out_inpu
                        struct error *err) MUST_CHECK;
 void input_close(struct input *input);
 
+struct arrow_limits files_arrow_limits(void); /* of what commands read */
+
 /* Looks into each file that the words from index `from` name, in order. A failure is printed with
  * the file's name, and does not keep from the files behind it. The exit code of the first one. */
 int input_each(const struct invocation *invocation, int from,
@@ -30,14 +32,19 @@ int input_each(const struct invocation *invocation, int from,
 
 /* ---- rows ---- */
 
-/* Rows on their way to stdout; zeroed to begin with. */
+/* Rows on their way to stdout, or to a sink; zeroed to begin with. */
 struct row_printer {
     struct buf out;
     struct json_writer json; /* of the row at hand */
+    struct sink sink;        /* `write` NULL: stdout */
 };
 
 void row_begin(struct row_printer *printer); /* then one value into `json`, then ..._end */
 enum status row_end(struct row_printer *printer, struct error *err) MUST_CHECK;
+/* The first `count` rows of a batch whose leaves are Arrow's. */
+enum status rows_print_batch(struct row_printer *printer, const struct arrow_batch *batch,
+                             int64_t count, struct error *err) MUST_CHECK;
+enum status rows_flush(struct row_printer *printer, struct error *err) MUST_CHECK;
 /* Prints what is left, and frees. `status`: of what came before; it stays if it is not OK. */
 enum status rows_finish(struct row_printer *printer, enum status status,
                         struct error *err) MUST_CHECK;
@@ -71,6 +78,10 @@ void row_write_slot(struct json_writer *json, const struct leaf_writer *leaves, 
                     const struct arrow_field *field, const struct arrow_array *array, int64_t i);
 /* A slot of utf8, binary, fixed. */
 struct span slot_bytes(const struct arrow_field *field, const struct arrow_array *array, int64_t i);
+/* A leaf as its Arrow type and its origin say; for a leaf_writer. */
+void row_write_arrow_leaf(struct json_writer *json, const void *context, uint32_t leaf,
+                          const struct arrow_field *field, const struct arrow_array *array,
+                          int64_t i);
 /* A leaf as its Arrow type alone says. */
 void row_write_plain_leaf(struct json_writer *json, const struct arrow_field *field,
                           const struct arrow_array *array, int64_t i);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whole Arrow IPC streams and files, read batch by batch. Part of arrow.h. Source: Arrow Columnar
- * Format 1.5, "IPC Streaming Format" and "IPC File Format"; File.fbs, Message.fbs, Schema.fbs.
+ * Whole Arrow IPC streams and files, read and written batch by batch. Part of arrow.h. Source:
+ * Arrow Columnar Format 1.5, "IPC Streaming Format" and "IPC File Format"; File.fbs, Message.fbs,
+ * Schema.fbs.
  *
  * Here columns may also have types that tables do not have: such a field carries an origin, which
  * says what it was. Refused (UNSUPPORTED, with the column and the type) are unions, run-end encoded
@@ -52,6 +53,18 @@ struct arrow_origin {
     bool index_is_unsigned;
 };
 
+/* The same columns without dictionaries; `out_differs`: there were some. Owned by `arena`. */
+enum status arrow_plain_schema(const struct arrow_schema *schema, struct arena *arena,
+                               struct arrow_schema *out_schema, bool *out_differs,
+                               struct error *err) MUST_CHECK;
+/* A column of such a schema; `field` is that of `from`, which is borrowed. UNSUPPORTED: a
+ * dictionary of nested values. */
+enum status arrow_plain_array(const struct arrow_field *field, const struct arrow_array *from,
+                              struct arena *arena, struct arrow_array *out_array,
+                              struct error *err) MUST_CHECK;
+
+bool arrow_origins_equal(const struct arrow_origin *a, const struct arrow_origin *b); /* or NULL */
+
 /* The name of the field's type: "int64", "timestamp[ms, UTC]", "dictionary[int8, utf8]"; of lists,
  * maps and structs without their children. */
 void arrow_type_describe(const struct arrow_field *field, struct buf *out);
@@ -87,5 +100,23 @@ struct arrow_file_facts arrow_file_facts(const struct arrow_file *file);
  * UNSUPPORTED and the limits' statuses as everywhere in this module. */
 enum status arrow_file_next(struct arrow_file *file, struct arrow_batch *out_batch,
                             struct error *err) MUST_CHECK;
+
+/* ---- writing ---- */
+
+struct arrow_writer;
+
+/* Writes the head and the schema at once. Fields with an origin are written as what they were,
+ * large and view types and lists of a fixed size as the plain ones that they have become;
+ * dictionaries as plain values, since a file may hold each but once. */
+enum status arrow_writer_create(const struct arrow_schema *schema, enum arrow_container container,
+                                enum arrow_compression compression, struct sink sink,
+                                struct arrow_writer **out_writer, struct error *err) MUST_CHECK;
+/* A batch of an equal schema. UNSUPPORTED: a dictionary of nested values. After any failure only
+ * destroy is left. */
+enum status arrow_writer_write(struct arrow_writer *writer, const struct arrow_batch *batch,
+                               struct error *err) MUST_CHECK;
+/* The mark of the end, and a file's footer. */
+enum status arrow_writer_finish(struct arrow_writer *writer, struct error *err) MUST_CHECK;
+void arrow_writer_destroy(struct arrow_writer *writer); /* accepts NULL */
 
 #endif

@@ -109,6 +109,24 @@ enum status ipc_schema_read(struct flat_reader *flat, const struct flat_table *t
 enum status ipc_type_read(struct schema_reader *reader, const struct flat_table *table,
                           struct arrow_field *field, struct arrow_origin *origin) MUST_CHECK;
 
+/* ---- writing ---- */
+
+/* A message on its way out. */
+struct outgoing {
+    struct flat_writer flat;
+    size_t start;                    /* of the message in the output */
+    size_t header_at, body_bytes_at; /* to be patched */
+};
+
+void outgoing_begin(struct outgoing *message, struct buf *out, enum ipc_header type);
+/* Pads, so that what follows lies on a multiple of 64, and fills in both sizes. */
+void outgoing_end(struct outgoing *message, uint64_t body_bytes);
+/* Outputs stay as they were: what was written since `start` goes, and so does a failure of it. */
+void outgoing_take_back(struct buf *out, size_t start);
+/* The table Schema, of messages and footers; returns its position. */
+size_t ipc_write_schema_table(struct flat_writer *flat, const struct arrow_schema *schema);
+int64_t ipc_take_dictionary_id(int64_t *dictionaries, const struct arrow_field *field);
+
 /* ---- batches ---- */
 
 /* Where a field's dictionary stands; in the order of the schema, outer before inner. */

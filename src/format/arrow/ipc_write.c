@@ -1,209 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arrow IPC, writing: messages with their bodies on multiples of 64.
+ * Arrow IPC, writing: batches, with their bodies on multiples of 64.
  *
  * A batch is walked twice: once to list nodes and buffers (and to compress), once to write the
  * bytes, because the metadata in front of the body holds every buffer's place.
  */
 #include "format/arrow/ipc_internal.h"
 #include "format/codec/codec.h"
-
-/* ---- messages ---- */
-
-struct message {
-    struct flat_writer flat;
-    size_t start;                    /* of the message in the output */
-    size_t header_at, body_bytes_at; /* to be patched */
-};
-
-static void message_begin(struct message *message, struct buf *out, enum ipc_header type)
-{
-    struct flat_slot slots[] = {FLAT_SHORT(IPC_METADATA_V5), FLAT_BYTE(type), FLAT_OFFSET,
-                                FLAT_LONG(0)};
-    buf_pad(out, IPC_CONTINUATION_BYTES);
-    message->start = out->length;
-    buf_put_le32(out, UINT32_MAX);
-    buf_put_le32(out, 0);
-    flat_begin(&message->flat, out);
-    flat_patch(&message->flat, 0, flat_table(&message->flat, slots, COUNT_OF(slots)));
-    message->header_at = slots[2].at;
-    message->body_bytes_at = slots[3].at;
-}
-
-/* Pads, so that what follows lies on a multiple of 64, and fills in both sizes. */
-static void message_end(struct message *message, uint64_t body_bytes)
-{
-    struct buf *out = message->flat.out;
-    buf_pad(out, IPC_BODY_ALIGNMENT);
-    if (out->failed)
-        return;
-    size_t metadata_bytes = out->length - message->start - IPC_CONTINUATION_BYTES;
-    put_le32(out->data + message->start + 4, (uint32_t)metadata_bytes);
-    put_le64(out->data + message->flat.start + message->body_bytes_at, body_bytes);
-}
-
-/* Outputs stay as they were: what was written since `start` goes, and so does a failure of it. */
-static void take_back(struct buf *out, size_t start)
-{
-    buf_truncate(out, start);
-    out->failed = false;
-}
-
-/* ---- schema ---- */
-
-static size_t write_type(struct flat_writer *flat, const struct arrow_field *field)
-{
-    switch (field->type) {
-    case ARROW_INT32:
-    case ARROW_INT64: {
-        struct flat_slot slots[] = {FLAT_INT(field->type == ARROW_INT32 ? 32 : 64), FLAT_BYTE(1)};
-        return flat_table(flat, slots, COUNT_OF(slots));
-    }
-    case ARROW_FLOAT:
-    case ARROW_DOUBLE: {
-        struct flat_slot slots[] = {
-            FLAT_SHORT(field->type == ARROW_FLOAT ? IPC_SINGLE : IPC_DOUBLE)};
-        return flat_table(flat, slots, COUNT_OF(slots));
-    }
-    case ARROW_DATE32: {
-        struct flat_slot slots[] = {FLAT_SHORT(IPC_DAY)};
-        return flat_table(flat, slots, COUNT_OF(slots));
-    }
-    case ARROW_TIMESTAMP_US: {
-        struct flat_slot slots[] = {FLAT_SHORT(IPC_MICROSECOND), FLAT_OFFSET};
-        size_t at = flat_table(flat, slots, field->is_instant ? 2 : 1);
-        if (field->is_instant)
-            flat_patch(flat, slots[1].at, flat_string(flat, "UTC"));
-        return at;
-    }
-    case ARROW_FIXED: {
-        struct flat_slot slots[] = {FLAT_INT(field->byte_width)};
-        return flat_table(flat, slots, COUNT_OF(slots));
-    }
-    case ARROW_MAP: {
-        struct flat_slot slots[] = {FLAT_BYTE(0)};
-        return flat_table(flat, slots, COUNT_OF(slots));
-    }
-    default:
-        return flat_table(flat, NULL, 0);
-    }
-}
-
-static enum ipc_type type_id(enum arrow_type type)
-{
-    static const uint8_t ids[ARROW_TYPE_COUNT] = {
-        [ARROW_NULL] = IPC_NULL,
-        [ARROW_BOOL] = IPC_BOOL,
-        [ARROW_INT32] = IPC_INT,
-        [ARROW_INT64] = IPC_INT,
-        [ARROW_FLOAT] = IPC_FLOATING_POINT,
-        [ARROW_DOUBLE] = IPC_FLOATING_POINT,
-        [ARROW_DATE32] = IPC_DATE,
-        [ARROW_TIMESTAMP_US] = IPC_TIMESTAMP,
-        [ARROW_UTF8] = IPC_UTF8,
-        [ARROW_BINARY] = IPC_BINARY,
-        [ARROW_FIXED] = IPC_FIXED_SIZE_BINARY,
-        [ARROW_LIST] = IPC_LIST,
-        [ARROW_STRUCT] = IPC_STRUCT,
-        [ARROW_MAP] = IPC_MAP,
-    };
-    return ids[type];
-}
-
-static size_t write_dictionary_encoding(struct flat_writer *flat, int64_t id)
-{
-    struct flat_slot index_type[] = {FLAT_INT(32), FLAT_BYTE(1)};
-    struct flat_slot encoding[] = {FLAT_LONG(id), FLAT_OFFSET, FLAT_BYTE(0)};
-    size_t at = flat_table(flat, encoding, COUNT_OF(encoding));
-    flat_patch(flat, encoding[1].at, flat_table(flat, index_type, COUNT_OF(index_type)));
-    return at;
-}
-
-static size_t write_metadata(struct flat_writer *flat, int32_t field_id)
-{
-    struct flat_slot pair[] = {FLAT_OFFSET, FLAT_OFFSET};
-    char text[I64_TEXT_MAX + 1] = {0};
-    i64_to_text(text, field_id);
-    size_t at = flat_offsets(flat, 1);
-    flat_patch(flat, at + 4, flat_table(flat, pair, COUNT_OF(pair)));
-    flat_patch(flat, pair[0].at, flat_string(flat, IPC_FIELD_ID_KEY));
-    flat_patch(flat, pair[1].at, flat_string(flat, text));
-    return at;
-}
-
-struct schema_writer {
-    struct flat_writer *flat;
-    int64_t dictionaries; /* seen so far */
-};
-
-static int64_t take_dictionary_id(int64_t *dictionaries, const struct arrow_field *field)
-{
-    int64_t ordinal = (*dictionaries)++;
-    return field->dictionary_key ? field->dictionary_key - 1 : ordinal;
-}
-
-static size_t write_field(struct schema_writer *schema, const struct arrow_field *field);
-
-static void write_children(struct schema_writer *schema, size_t slot_at,
-                           const struct arrow_field *children, uint32_t count)
-{
-    size_t vector = flat_offsets(schema->flat, count);
-    flat_patch(schema->flat, slot_at, vector);
-    for (uint32_t i = 0; i < count; i++)
-        flat_patch(schema->flat, vector + 4 + (size_t)i * 4, write_field(schema, &children[i]));
-}
-
-static size_t write_field(struct schema_writer *schema, const struct arrow_field *field)
-{
-    struct flat_writer *flat = schema->flat;
-    struct flat_slot slots[] = {FLAT_OFFSET,
-                                FLAT_BYTE(field->is_nullable),
-                                FLAT_BYTE(type_id(field->type)),
-                                FLAT_OFFSET,
-                                FLAT_ABSENT,
-                                FLAT_OFFSET,
-                                FLAT_ABSENT};
-    slots[4].bytes = field->is_dictionary ? 4 : 0;
-    slots[6].bytes = field->field_id ? 4 : 0;
-    size_t at = flat_table(flat, slots, COUNT_OF(slots));
-    flat_patch(flat, slots[0].at, flat_string(flat, field->name));
-    flat_patch(flat, slots[3].at, write_type(flat, field));
-    if (field->is_dictionary) {
-        int64_t id = take_dictionary_id(&schema->dictionaries, field);
-        flat_patch(flat, slots[4].at, write_dictionary_encoding(flat, id));
-    }
-    if (field->field_id)
-        flat_patch(flat, slots[6].at, write_metadata(flat, field->field_id));
-    if (field->type == ARROW_MAP) {
-        /* The struct between a map and its two children is ours to make up. */
-        char name[] = "entries";
-        struct arrow_field entries = {.name = name,
-                                      .type = ARROW_STRUCT,
-                                      .children = field->children,
-                                      .child_count = field->child_count};
-        write_children(schema, slots[5].at, &entries, 1);
-    } else {
-        write_children(schema, slots[5].at, field->children, field->child_count);
-    }
-    return at;
-}
-
-enum status arrow_ipc_write_schema(const struct arrow_schema *schema, struct buf *out,
-                                   struct error *err)
-{
-    struct message message;
-    size_t start = out->length;
-    message_begin(&message, out, IPC_SCHEMA);
-    struct schema_writer writer = {.flat = &message.flat};
-    struct flat_slot slots[] = {FLAT_SHORT(0), FLAT_OFFSET};
-    flat_patch(&message.flat, message.header_at, flat_table(&message.flat, slots, COUNT_OF(slots)));
-    write_children(&writer, slots[1].at, schema->fields, schema->field_count);
-    message_end(&message, 0);
-    enum status status = buf_status(out, "arrow: writing a schema", err);
-    if (status != STATUS_OK)
-        take_back(out, start);
-    return status;
-}
 
 /* ---- batches ---- */
 
@@ -381,12 +184,12 @@ static void body_clear(struct body *body)
 static enum status write_listed(struct batch_writer *writer, enum ipc_header type, int64_t length,
                                 int64_t dictionary_id, struct error *err)
 {
-    struct message message;
+    struct outgoing message;
     struct body *body = &writer->body;
     TRY(buf_status(&body->nodes, "arrow: writing a batch", err));
     TRY(buf_status(&body->buffers, "arrow: writing a batch", err));
     TRY(lay_out(body, err));
-    message_begin(&message, writer->out, type);
+    outgoing_begin(&message, writer->out, type);
     if (type == IPC_DICTIONARY_BATCH) {
         struct flat_slot slots[] = {FLAT_LONG(dictionary_id), FLAT_OFFSET, FLAT_BYTE(0)};
         flat_patch(&message.flat, message.header_at,
@@ -396,7 +199,7 @@ static enum status write_listed(struct batch_writer *writer, enum ipc_header typ
         flat_patch(&message.flat, message.header_at,
                    write_record_batch(&message.flat, writer, length));
     }
-    message_end(&message, body->bytes);
+    outgoing_end(&message, body->bytes);
     buf_reserve(writer->out, body->bytes);
     write_body(body, writer->out);
     return buf_status(writer->out, "arrow: writing a batch", err);
@@ -406,7 +209,7 @@ static enum status write_listed(struct batch_writer *writer, enum ipc_header typ
 static enum status write_dictionaries(struct batch_writer *writer, const struct arrow_field *field,
                                       const struct arrow_array *array, struct error *err)
 {
-    int64_t id = field->is_dictionary ? take_dictionary_id(&writer->dictionaries, field) : 0;
+    int64_t id = field->is_dictionary ? ipc_take_dictionary_id(&writer->dictionaries, field) : 0;
     const struct arrow_array *values = field->is_dictionary ? array->dictionary : array;
     for (uint32_t i = 0; i < field->child_count; i++)
         TRY(write_dictionaries(writer, &field->children[i], &values->children[i], err));
@@ -439,7 +242,7 @@ enum status arrow_ipc_write_batch(const struct arrow_schema *schema,
     TRY_OR_DONE(status, write_listed(&writer, IPC_RECORD_BATCH, batch->length, 0, err));
 done:
     if (status != STATUS_OK)
-        take_back(out, start);
+        outgoing_take_back(out, start);
     codec_compressor_destroy(writer.body.compressor);
     buf_deinit(&writer.body.nodes);
     buf_deinit(&writer.body.buffers);

@@ -153,7 +153,7 @@ static bool texts_equal(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool origins_equal(const struct arrow_origin *a, const struct arrow_origin *b)
+bool arrow_origins_equal(const struct arrow_origin *a, const struct arrow_origin *b)
 {
     return a == b ||
            (a && b && a->kind == b->kind && a->unit == b->unit && a->precision == b->precision &&
@@ -169,7 +169,7 @@ static bool fields_equal(const struct arrow_field *a, const struct arrow_field *
             a[i].is_dictionary != b[i].is_dictionary || a[i].is_instant != b[i].is_instant ||
             a[i].byte_width != b[i].byte_width || a[i].field_id != b[i].field_id ||
             a[i].child_count != b[i].child_count || strcmp(a[i].name, b[i].name) != 0 ||
-            !origins_equal(a[i].origin, b[i].origin) ||
+            !arrow_origins_equal(a[i].origin, b[i].origin) ||
             !fields_equal(a[i].children, b[i].children, a[i].child_count))
             return false;
     }

@@ -248,8 +248,6 @@ enum status codec_compressor_create(enum codec codec, int level,
                                     struct codec_compressor **out_compressor, struct error *err)
 {
     const struct codec_compress_ops *ops = NULL;
-    if (codec == CODEC_LZ4_BLOCK || codec == CODEC_SNAPPY)
-        return error_set(err, STATUS_USAGE, "%s: blocks are not made", codec_name(codec));
     switch (codec) {
     case CODEC_GZIP:
     case CODEC_ZLIB:
@@ -261,6 +259,12 @@ enum status codec_compressor_create(enum codec codec, int level,
         break;
     case CODEC_LZ4_FRAME:
         ops = &codec_lz4_compress;
+        break;
+    case CODEC_LZ4_BLOCK:
+        ops = &codec_lz4_block_compress;
+        break;
+    case CODEC_SNAPPY:
+        ops = &codec_snappy_compress;
         break;
     default:
         break;

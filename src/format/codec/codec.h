@@ -18,7 +18,7 @@ enum codec {
     CODEC_DEFLATE,   /* raw RFC 1951, as in Avro */
     CODEC_ZSTD,      /* one frame or many; windows of at most 8 MiB (RFC 9659) */
     CODEC_LZ4_FRAME, /* one frame or many */
-    CODEC_LZ4_BLOCK, /* raw, as in Parquet: whole blocks through codec_expand_exact alone */
+    CODEC_LZ4_BLOCK, /* raw, as in Parquet: expanded by codec_expand_exact alone */
     CODEC_SNAPPY,    /* the same */
     CODEC_COUNT
 };
@@ -73,8 +73,8 @@ enum status codec_compressor_create(enum codec codec, int level,
                                     struct codec_compressor **out_compressor,
                                     struct error *err) MUST_CHECK;
 
-/* Appends one whole stream to `out`: a frame, a member. The compressor keeps its memory for the
- * next. */
+/* Appends one whole stream to `out`: a frame, a member, a block. The compressor keeps its memory
+ * for the next. */
 enum status codec_compress(struct codec_compressor *compressor, struct span in, struct buf *out,
                            struct error *err) MUST_CHECK;
 

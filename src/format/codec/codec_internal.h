@@ -33,7 +33,7 @@ struct codec_compress_ops {
 
 extern const struct codec_expand_ops codec_deflate_expand, codec_zstd_expand, codec_lz4_expand;
 extern const struct codec_compress_ops codec_deflate_compress, codec_zstd_compress,
-    codec_lz4_compress;
+    codec_lz4_compress, codec_lz4_block_compress, codec_snappy_compress;
 
 /* zstd into memory of known size, without stream buffers. `state`: of codec_zstd_expand, or NULL.
  */

@@ -93,3 +93,25 @@ const struct codec_compress_ops codec_lz4_compress = {
     .compress = compress,
     .destroy = mem_free,
 };
+
+/* A block has no header and no checksum: its reader knows the length. */
+static enum status compress_block(void *state, struct span in, struct buf *out, struct error *err)
+{
+    int room = in.length <= LZ4_MAX_INPUT_SIZE ? LZ4_compressBound((int)in.length) : 0;
+    const char *data = in.length ? (const char *)in.data : "";
+    UNUSED(state);
+    if (!room)
+        return error_set(err, STATUS_TOO_LARGE, "lz4: a block of %zu bytes", in.length);
+    if (!buf_reserve(out, (size_t)room))
+        return error_set(err, STATUS_NO_MEMORY, "lz4: no memory to compress %zu bytes", in.length);
+    int made = LZ4_compress_default(data, (char *)out->data + out->length, (int)in.length, room);
+    CHECK(made > 0); /* there is room for the worst */
+    out->length += (size_t)made;
+    return STATUS_OK;
+}
+
+const struct codec_compress_ops codec_lz4_block_compress = {
+    .create = compress_create,
+    .compress = compress_block,
+    .destroy = mem_free,
+};

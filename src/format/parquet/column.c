@@ -124,7 +124,7 @@ static uint32_t look_at_entries(const struct leaf *leaf, struct extent *extent)
     uint32_t greatest = 0;
     for (size_t i = 0; i < leaf->used.length / sizeof *used; i++) {
         greatest = used[i] > greatest ? used[i] : greatest;
-        extent_add(leaf->type, extent, dictionary_get(&leaf->dictionary, used[i]));
+        extent_add(leaf->order, extent, dictionary_get(&leaf->dictionary, used[i]));
     }
     return greatest;
 }
@@ -149,7 +149,7 @@ static void put_values(const struct leaf *leaf, struct buf *body, bool is_dictio
                        leaf->indices.length / sizeof(uint32_t), width);
     } else {
         struct span plain = span_of(leaf->plain.data, leaf->plain.length);
-        extent_add_plain(leaf->type, leaf->width, extent, plain);
+        extent_add_plain(leaf->order, leaf->width, extent, plain);
         if (leaf->type == PARQUET_BOOLEAN)
             encode_bits(body, leaf->plain.data, leaf->plain.length);
         else
@@ -226,8 +226,8 @@ static enum status keep_bounds(struct parquet_writer *writer, const struct leaf 
     page->max = span_of(copy + min.length, max.length);
     page->has_bounds = true;
     if (leaf->type == PARQUET_FLOAT || leaf->type == PARQUET_DOUBLE) {
-        bound_fix_zero(leaf->type, copy, true);
-        bound_fix_zero(leaf->type, copy + min.length, false);
+        bound_fix_zero(leaf->order, copy, true);
+        bound_fix_zero(leaf->order, copy + min.length, false);
     }
     return STATUS_OK;
 }
@@ -294,7 +294,7 @@ static enum status finish_page(struct parquet_writer *writer, struct leaf *leaf,
     buf_put(&leaf->chunk, stored.data, stored.length);
     if (extent.is_set)
         TRY(keep_bounds(writer, leaf, &extent, &page, err));
-    extent_merge(leaf->type, &leaf->chunk_extent, &extent);
+    extent_merge(leaf->order, &leaf->chunk_extent, &extent);
     buf_put(&leaf->pages, &page, sizeof page);
     count_page(leaf, &page, is_dictionary);
     page_clear(leaf);
@@ -395,7 +395,7 @@ static void count_chunk(struct leaf *leaf, const struct chunk_record *record)
         .is_set = leaf->chunk_extent.is_set,
         .min = span_of(leaf->chunk_extent.min.data, leaf->chunk_extent.min.length),
         .max = span_of(leaf->chunk_extent.max.data, leaf->chunk_extent.max.length)};
-    extent_merge(leaf->type, &leaf->file_extent, &extent);
+    extent_merge(leaf->order, &leaf->file_extent, &extent);
     leaf->metrics.column_bytes += (int64_t)record->stored_bytes;
     leaf->metrics.value_count += record->level_count;
     leaf->metrics.null_count += record->null_count;

@@ -31,7 +31,7 @@ static bool has_column_index(const struct chunk_record *chunk)
     return chunk->nan_count == 0;
 }
 
-static int boundary_order(enum parquet_physical type, const struct chunk_record *chunk)
+static int boundary_order(enum value_order order, const struct chunk_record *chunk)
 {
     const struct page_record *last = NULL;
     bool rises = true, falls = true;
@@ -40,8 +40,8 @@ static int boundary_order(enum parquet_physical type, const struct chunk_record 
         if (!page->has_values)
             continue;
         if (last) {
-            int min = value_compare(type, page->min, last->min);
-            int max = value_compare(type, page->max, last->max);
+            int min = value_compare(order, page->min, last->min);
+            int max = value_compare(order, page->max, last->max);
             rises = rises && min >= 0 && max >= 0;
             falls = falls && min <= 0 && max <= 0;
         }
@@ -70,7 +70,7 @@ static void put_column_index(struct buf *out, const struct leaf *leaf,
     thrift_list(&thrift, 3, THRIFT_BINARY, count);
     for (size_t i = 0; i < count; i++)
         thrift_element_binary(&thrift, pages[i].max);
-    thrift_i32(&thrift, 4, boundary_order(leaf->type, chunk));
+    thrift_i32(&thrift, 4, boundary_order(leaf->order, chunk));
     thrift_list(&thrift, 5, THRIFT_I64, count);
     for (size_t i = 0; i < count; i++)
         thrift_element_int(&thrift, pages[i].null_count);
@@ -136,68 +136,99 @@ static enum status write_indexes(struct parquet_writer *writer, bool is_columns,
 
 /* ---- schema ---- */
 
-static void put_logical_type(struct thrift *thrift, const struct arrow_field *field)
+/* What a column's annotation says, in the old and the new way; `logical` 0: there is none. */
+struct annotation {
+    int logical, converted; /* converted -1: the old way has no word for it */
+    int unit;               /* times: field of the union TimeUnit */
+    int bits;               /* integers */
+    bool is_flag;           /* of instants, of signed integers */
+};
+
+enum { UNIT_MILLIS = 1, UNIT_MICROS = 2, UNIT_NANOS = 3 };
+
+static struct annotation plain_annotation(const struct arrow_field *field)
 {
-    static const uint8_t logical[ARROW_TYPE_COUNT] = {
-        [ARROW_UTF8] = LOGICAL_STRING,
-        [ARROW_MAP] = LOGICAL_MAP,
-        [ARROW_LIST] = LOGICAL_LIST,
-        [ARROW_DATE32] = LOGICAL_DATE,
-        [ARROW_TIMESTAMP_US] = LOGICAL_TIMESTAMP,
-    };
-    int id = logical[field->type];
-    if (!id)
+    switch (field->type) {
+    case ARROW_NULL:
+        return (struct annotation){LOGICAL_UNKNOWN, -1, 0, 0, false};
+    case ARROW_UTF8:
+        return (struct annotation){LOGICAL_STRING, CONVERTED_UTF8, 0, 0, false};
+    case ARROW_MAP:
+        return (struct annotation){LOGICAL_MAP, CONVERTED_MAP, 0, 0, false};
+    case ARROW_LIST:
+        return (struct annotation){LOGICAL_LIST, CONVERTED_LIST, 0, 0, false};
+    case ARROW_DATE32:
+        return (struct annotation){LOGICAL_DATE, CONVERTED_DATE, 0, 0, false};
+    case ARROW_TIMESTAMP_US:
+        return (struct annotation){LOGICAL_TIMESTAMP, CONVERTED_TIMESTAMP_MICROS, UNIT_MICROS, 0,
+                                   field->is_instant};
+    default:
+        return (struct annotation){0, -1, 0, 0, false};
+    }
+}
+
+static struct annotation integer_annotation(const struct arrow_field *field, int bits)
+{
+    bool is_signed = field->origin->kind == ARROW_ORIGIN_INT;
+    int first = is_signed ? CONVERTED_INT_8 : CONVERTED_UINT_8;
+    return (struct annotation){LOGICAL_INTEGER, first + __builtin_ctz((unsigned)bits / 8), 0, bits,
+                               is_signed};
+}
+
+static struct annotation annotation_of(const struct arrow_field *field)
+{
+    static const int units[] = {[ARROW_SECONDS] = UNIT_MILLIS, /* kept in those */
+                                [ARROW_MILLIS] = UNIT_MILLIS,
+                                [ARROW_MICROS] = UNIT_MICROS,
+                                [ARROW_NANOS] = UNIT_NANOS};
+    static const int times[] = {-1, CONVERTED_TIME_MILLIS, CONVERTED_TIME_MICROS, -1};
+    static const int timestamps[] = {-1, CONVERTED_TIMESTAMP_MILLIS, CONVERTED_TIMESTAMP_MICROS,
+                                     -1};
+    const struct arrow_origin *origin = field->origin;
+    int unit = origin ? units[origin->unit] : 0;
+    if (!origin)
+        return plain_annotation(field);
+    switch (origin->kind) {
+    case ARROW_ORIGIN_INT:
+    case ARROW_ORIGIN_UINT:
+        return integer_annotation(field, field->byte_width * 8);
+    case ARROW_ORIGIN_HALF:
+        return (struct annotation){LOGICAL_FLOAT16, -1, 0, 0, false};
+    case ARROW_ORIGIN_DECIMAL:
+        return (struct annotation){LOGICAL_DECIMAL, CONVERTED_DECIMAL, 0, 0, false};
+    case ARROW_ORIGIN_TIME:
+        return (struct annotation){LOGICAL_TIME, times[unit], unit, 0, false};
+    case ARROW_ORIGIN_TIMESTAMP:
+        return (struct annotation){LOGICAL_TIMESTAMP, timestamps[unit], unit, 0, field->is_instant};
+    default:
+        if (field->type == ARROW_FIXED && field->byte_width == sizeof(struct uuid) &&
+            origin->extension && strcmp(origin->extension, "arrow.uuid") == 0)
+            return (struct annotation){LOGICAL_UUID, -1, 0, 0, false};
+        return plain_annotation(field);
+    }
+}
+
+static void put_logical_type(struct thrift *thrift, const struct arrow_field *field,
+                             const struct annotation *annotation)
+{
+    if (!annotation->logical)
         return;
     thrift_struct(thrift, 10);
-    thrift_struct(thrift, id);
-    if (id == LOGICAL_TIMESTAMP) {
-        thrift_bool(thrift, 1, field->is_instant);
+    thrift_struct(thrift, annotation->logical);
+    if (annotation->unit) {
+        thrift_bool(thrift, 1, annotation->is_flag);
         thrift_struct(thrift, 2);
-        thrift_empty_struct(thrift, 2); /* microseconds */
+        thrift_empty_struct(thrift, annotation->unit);
         thrift_end(thrift);
+    } else if (annotation->logical == LOGICAL_INTEGER) {
+        thrift_byte(thrift, 1, (int8_t)annotation->bits);
+        thrift_bool(thrift, 2, annotation->is_flag);
+    } else if (annotation->logical == LOGICAL_DECIMAL) {
+        thrift_i32(thrift, 1, field->origin->scale);
+        thrift_i32(thrift, 2, field->origin->precision);
     }
     thrift_end(thrift);
     thrift_end(thrift);
-}
-
-static int converted_type(enum arrow_type type)
-{
-    switch (type) {
-    case ARROW_UTF8:
-        return CONVERTED_UTF8;
-    case ARROW_MAP:
-        return CONVERTED_MAP;
-    case ARROW_LIST:
-        return CONVERTED_LIST;
-    case ARROW_DATE32:
-        return CONVERTED_DATE;
-    case ARROW_TIMESTAMP_US:
-        return CONVERTED_TIMESTAMP_MICROS;
-    default:
-        return -1;
-    }
-}
-
-static enum parquet_physical physical_type(enum arrow_type type)
-{
-    switch (type) {
-    case ARROW_BOOL:
-        return PARQUET_BOOLEAN;
-    case ARROW_INT32:
-    case ARROW_DATE32:
-        return PARQUET_INT32;
-    case ARROW_INT64:
-    case ARROW_TIMESTAMP_US:
-        return PARQUET_INT64;
-    case ARROW_FLOAT:
-        return PARQUET_FLOAT;
-    case ARROW_DOUBLE:
-        return PARQUET_DOUBLE;
-    case ARROW_FIXED:
-        return PARQUET_FIXED;
-    default:
-        return PARQUET_BYTE_ARRAY;
-    }
 }
 
 static bool is_group(const struct arrow_field *field)
@@ -216,21 +247,27 @@ static uint32_t count_elements(const struct arrow_field *field)
 static void put_element(struct thrift *thrift, const struct arrow_field *field, const char *name)
 {
     static const char *const map_names[] = {"key", "value"};
+    struct annotation annotation = annotation_of(field);
     bool is_repeating = field->type == ARROW_LIST || field->type == ARROW_MAP;
     thrift_element_struct(thrift);
+    uint32_t width;
     if (!is_group(field))
-        thrift_i32(thrift, 1, (int32_t)physical_type(field->type));
+        thrift_i32(thrift, 1, (int32_t)physical_type(field, &width));
     if (field->type == ARROW_FIXED)
         thrift_i32(thrift, 2, field->byte_width);
     thrift_i32(thrift, 3, field->is_nullable ? OPTIONAL : REQUIRED);
     thrift_binary(thrift, 4, span_of_text(name));
     if (is_group(field))
         thrift_i32(thrift, 5, is_repeating ? 1 : (int32_t)field->child_count);
-    if (converted_type(field->type) >= 0)
-        thrift_i32(thrift, 6, converted_type(field->type));
+    if (annotation.converted >= 0)
+        thrift_i32(thrift, 6, annotation.converted);
+    if (annotation.logical == LOGICAL_DECIMAL) {
+        thrift_i32(thrift, 7, field->origin->scale);
+        thrift_i32(thrift, 8, field->origin->precision);
+    }
     if (field->field_id)
         thrift_i32(thrift, 9, field->field_id);
-    put_logical_type(thrift, field);
+    put_logical_type(thrift, field, &annotation);
     thrift_end(thrift);
     if (is_repeating) { /* the group in between has no id */
         thrift_element_struct(thrift);
@@ -319,6 +356,12 @@ static void put_size_statistics(struct thrift *thrift, const struct leaf *leaf,
     thrift_end(thrift);
 }
 
+static const int32_t codec_ids[] = {[PARQUET_UNCOMPRESSED] = CODEC_ID_UNCOMPRESSED,
+                                    [PARQUET_ZSTD] = CODEC_ID_ZSTD,
+                                    [PARQUET_SNAPPY] = CODEC_ID_SNAPPY,
+                                    [PARQUET_GZIP] = CODEC_ID_GZIP,
+                                    [PARQUET_LZ4_RAW] = CODEC_ID_LZ4_RAW};
+
 static void put_column_metadata(struct thrift *thrift, const struct parquet_writer *writer,
                                 const struct leaf *leaf, const struct chunk_record *chunk)
 {
@@ -333,7 +376,7 @@ static void put_column_metadata(struct thrift *thrift, const struct parquet_writ
     if (chunk->has_dictionary)
         thrift_element_int(thrift, ENCODING_RLE_DICTIONARY);
     put_path(thrift, leaf);
-    thrift_i32(thrift, 4, writer->compressor ? CODEC_ID_ZSTD : CODEC_ID_UNCOMPRESSED);
+    thrift_i32(thrift, 4, codec_ids[writer->options.compression]);
     thrift_i64(thrift, 5, chunk->level_count);
     thrift_i64(thrift, 6, (int64_t)chunk->plain_bytes);
     thrift_i64(thrift, 7, (int64_t)chunk->stored_bytes);

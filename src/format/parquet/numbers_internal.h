@@ -60,6 +60,7 @@ enum {
     LOGICAL_TIME = 7,
     LOGICAL_TIMESTAMP = 8,
     LOGICAL_INTEGER = 10,
+    LOGICAL_UNKNOWN = 11, /* nulls alone */
     LOGICAL_JSON = 12,
     LOGICAL_UUID = 14,
     LOGICAL_FLOAT16 = 15,

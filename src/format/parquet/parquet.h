@@ -15,7 +15,13 @@
 #include "format/arrow/arrow.h"
 #include "format/parquet/parquet_reader.h"
 
-enum parquet_compression { PARQUET_UNCOMPRESSED, PARQUET_ZSTD };
+enum parquet_compression {
+    PARQUET_UNCOMPRESSED,
+    PARQUET_ZSTD,
+    PARQUET_SNAPPY,
+    PARQUET_GZIP,
+    PARQUET_LZ4_RAW,
+};
 
 /* Declares an order that the rows have; it is not checked. */
 struct parquet_sorting_column {
@@ -29,7 +35,7 @@ struct parquet_key_value {
 
 struct parquet_options {
     enum parquet_compression compression; /* default ZSTD */
-    int zstd_level;                       /* default 1 */
+    int zstd_level;                       /* default 1; gzip has level 1 alone */
     int64_t row_group_rows;               /* default 122,880 */
     size_t row_group_bytes;               /* encoded, default 256 MiB; closes a group early */
     int64_t page_rows;                    /* default 20,000 */
@@ -75,17 +81,20 @@ void parquet_file_metrics_deinit(struct parquet_file_metrics *metrics); /* accep
 struct parquet_writer;
 
 /* Copies `schema` and `options`; every field with a field id carries it into the file, and nothing
- * is written before the first row group is full. USAGE: a schema that Parquet cannot hold (no
- * columns, nesting deeper than 32, structs without children, null-typed columns), or a bad option.
- */
+ * is written before the first row group is full. Fields with an origin (arrow_file.h) become the
+ * Parquet type of what they were: small and unsigned integers, half floats, decimals, times,
+ * timestamps (of seconds in milliseconds), UUIDs; durations plain int64. USAGE: a schema that
+ * Parquet cannot hold (no columns, nesting deeper than 32, structs without children, intervals,
+ * decimals of a negative scale), or a bad option. */
 enum status parquet_writer_create(const struct arrow_schema *schema,
                                   const struct parquet_options *options, struct sink sink,
                                   struct parquet_writer **out_writer, struct error *err) MUST_CHECK;
 
 /* Appends rows; `batch` must have an equal schema (dictionaries may come and go: a field may be a
  * dictionary in one batch and plain in another) and valid arrays, and may be freed afterwards.
- * INVALID: a null where the schema has none, a mismatched schema. After any failure only destroy is
- * left. */
+ * INVALID: a null where the schema has none, a mismatched schema, a value that
+ * its type cannot hold (more digits than a decimal has, a date that is no whole day). After any
+ * failure only destroy is left. */
 enum status parquet_writer_write(struct parquet_writer *writer, const struct arrow_batch *batch,
                                  struct error *err) MUST_CHECK;
 

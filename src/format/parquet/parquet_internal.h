@@ -19,6 +19,21 @@ enum { NESTING_MAX = 32, BOUND_BYTES_MAX = 64 };
 
 /* ---- values ---- */
 
+/* How values are ordered for their bounds: as their physical type, or by what they mean. */
+enum value_order {
+    ORDER_BOOLEAN = PARQUET_BOOLEAN,
+    ORDER_INT32 = PARQUET_INT32,
+    ORDER_INT64 = PARQUET_INT64,
+    ORDER_FLOAT = PARQUET_FLOAT,
+    ORDER_DOUBLE = PARQUET_DOUBLE,
+    ORDER_BYTE_ARRAY = PARQUET_BYTE_ARRAY,
+    ORDER_FIXED = PARQUET_FIXED,
+    ORDER_UINT32,
+    ORDER_UINT64,
+    ORDER_BIG_ENDIAN, /* decimals */
+    ORDER_NONE,       /* no bounds: half floats, where readers differ */
+};
+
 /* Least and greatest of some values, as spans of their PLAIN bytes (byte arrays without length). */
 struct extent {
     bool is_set;
@@ -31,13 +46,12 @@ struct owned_extent {
     struct buf min, max;
 };
 
-int value_compare(enum parquet_physical type, struct span a, struct span b);
-void extent_add(enum parquet_physical type, struct extent *extent, struct span value);
+int value_compare(enum value_order order, struct span a, struct span b);
+void extent_add(enum value_order order, struct extent *extent, struct span value);
 /* Over PLAIN values; NaN is skipped (and counted when it was appended). `width` 0: byte arrays. */
-void extent_add_plain(enum parquet_physical type, uint32_t width, struct extent *extent,
+void extent_add_plain(enum value_order order, uint32_t width, struct extent *extent,
                       struct span plain);
-void extent_merge(enum parquet_physical type, struct owned_extent *extent,
-                  const struct extent *more);
+void extent_merge(enum value_order order, struct owned_extent *extent, const struct extent *more);
 void owned_extent_clear(struct owned_extent *extent);
 void owned_extent_deinit(struct owned_extent *extent);
 
@@ -50,7 +64,7 @@ bool bound_upper(struct span value, size_t bytes_max, bool is_text, struct buf *
 /* Bytes of the first `count` code points. */
 size_t code_points_bytes(struct span text, size_t count);
 /* A zero as a least value is -0.0, as a greatest +0.0, since the two are equal in order. */
-void bound_fix_zero(enum parquet_physical type, uint8_t *value, bool is_lower);
+void bound_fix_zero(enum value_order order, uint8_t *value, bool is_lower);
 
 /* ---- dictionaries ---- */
 
@@ -148,6 +162,7 @@ struct leaf {
     struct path_step *path;
     uint32_t path_length;
     enum parquet_physical type;
+    enum value_order order;
     uint32_t width; /* bytes of a value; 0: byte arrays */
     uint8_t max_def, max_rep;
     const struct parquet_options *options;
@@ -183,7 +198,9 @@ struct leaf {
 
 struct parquet_writer {
     struct parquet_options options; /* strings are the arena's */
-    struct arrow_schema schema;
+    struct arrow_schema given;      /* of the batches */
+    struct arrow_schema schema;     /* the same in types that Parquet has bytes for */
+    bool is_converting;             /* the two differ */
     struct sink sink;
     struct leaf *leaves;
     uint32_t leaf_count;
@@ -197,6 +214,20 @@ struct parquet_writer {
     uint64_t offset;    /* bytes written */
     struct arena arena; /* schema, options, records */
 };
+
+/* ---- physical.c ---- */
+
+/* Changes the fields to those of the same columns in types that Parquet has bytes for. USAGE for
+ * what it has none for. */
+enum status physical_fields(struct arrow_field *fields, uint32_t count, bool *inout_differ,
+                            struct error *err) MUST_CHECK;
+/* The values of such a column; `arena` owns what is new. INVALID: one that does not fit. */
+enum status physical_array(const struct arrow_field *given, const struct arrow_field *field,
+                           const struct arrow_array *from, struct arena *arena,
+                           struct arrow_array *out_array, struct error *err) MUST_CHECK;
+/* Of a leaf; `out_width`: bytes of a value, 0 for byte arrays. */
+enum parquet_physical physical_type(const struct arrow_field *field, uint32_t *out_width);
+enum value_order physical_order(const struct arrow_field *field, enum parquet_physical type);
 
 /* ---- shred.c ---- */
 

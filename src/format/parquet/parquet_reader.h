@@ -180,6 +180,17 @@ enum status parquet_reader_decode(struct parquet_reader *reader, size_t group,
 enum status parquet_reader_read(struct parquet_reader *reader, size_t group,
                                 struct arrow_batch *out_batch, struct error *err) MUST_CHECK;
 
+/* All columns of the file with what their annotations say: fields that have no Arrow type of ours
+ * get an origin (arrow_file.h): decimals of 16 or 32 bytes, times, nanoseconds, small and unsigned
+ * integers, half floats, UUIDs. Owned by `arena`. */
+enum status parquet_logical_schema(const struct parquet_file *file, struct arena *arena,
+                                   struct arrow_schema *out_schema, struct error *err) MUST_CHECK;
+/* Makes a batch of that schema, which it borrows, of one that a reader of the whole file made.
+ * CORRUPT: a decimal with more digits than its type has. */
+enum status parquet_logical_batch(const struct parquet_file *file,
+                                  const struct arrow_schema *schema, struct arrow_batch *batch,
+                                  struct error *err) MUST_CHECK;
+
 /* The fields of `names` ("a", or "a.b" within structs; with everything below) from a file's schema,
  * in the file's order. NOT_FOUND names the one that is not there. Owned by `arena`. */
 enum status parquet_schema_select(const struct parquet_file *file, const char *const *names,

@@ -7,11 +7,11 @@
 
 #include "format/parquet/parquet_internal.h"
 
-static double load_double(enum parquet_physical type, const uint8_t *value)
+static double load_double(enum value_order order, const uint8_t *value)
 {
     double wide;
     float narrow;
-    if (type == PARQUET_FLOAT) {
+    if (order == ORDER_FLOAT) {
         memcpy(&narrow, value, sizeof narrow);
         return (double)narrow;
     }
@@ -22,49 +22,61 @@ static double load_double(enum parquet_physical type, const uint8_t *value)
 static int compare_bytes(struct span a, struct span b)
 {
     size_t common = size_min(a.length, b.length);
-    int order = common ? memcmp(a.data, b.data, common) : 0;
-    return order ? order : (a.length > b.length) - (a.length < b.length);
+    int result = common ? memcmp(a.data, b.data, common) : 0;
+    return result ? result : (a.length > b.length) - (a.length < b.length);
 }
 
-int value_compare(enum parquet_physical type, struct span a, struct span b)
+int value_compare(enum value_order order, struct span a, struct span b)
 {
-    switch (type) {
-    case PARQUET_BOOLEAN:
+    switch (order) {
+    case ORDER_BOOLEAN:
         return (a.data[0] > b.data[0]) - (a.data[0] < b.data[0]);
-    case PARQUET_INT32: {
+    case ORDER_INT32: {
         int32_t x = (int32_t)get_le32(a.data), y = (int32_t)get_le32(b.data);
         return (x > y) - (x < y);
     }
-    case PARQUET_INT64: {
+    case ORDER_INT64: {
         int64_t x = (int64_t)get_le64(a.data), y = (int64_t)get_le64(b.data);
         return (x > y) - (x < y);
     }
-    case PARQUET_FLOAT:
-    case PARQUET_DOUBLE: {
-        double x = load_double(type, a.data), y = load_double(type, b.data);
+    case ORDER_FLOAT:
+    case ORDER_DOUBLE: {
+        double x = load_double(order, a.data), y = load_double(order, b.data);
         return (x > y) - (x < y);
     }
+    case ORDER_UINT32: {
+        uint32_t x = get_le32(a.data), y = get_le32(b.data);
+        return (x > y) - (x < y);
+    }
+    case ORDER_UINT64: {
+        uint64_t x = get_le64(a.data), y = get_le64(b.data);
+        return (x > y) - (x < y);
+    }
+    case ORDER_BIG_ENDIAN: /* two's complement of one width: the sign first, then as bytes */
+        if ((a.data[0] ^ b.data[0]) & 0x80)
+            return a.data[0] & 0x80 ? -1 : 1;
+        return compare_bytes(a, b);
     default:
         return compare_bytes(a, b);
     }
 }
 
-static bool is_nan(enum parquet_physical type, const uint8_t *value)
+static bool is_nan(enum value_order order, const uint8_t *value)
 {
-    return (type == PARQUET_FLOAT || type == PARQUET_DOUBLE) && isnan(load_double(type, value));
+    return (order == ORDER_FLOAT || order == ORDER_DOUBLE) && isnan(load_double(order, value));
 }
 
-void extent_add(enum parquet_physical type, struct extent *extent, struct span value)
+void extent_add(enum value_order order, struct extent *extent, struct span value)
 {
-    if (is_nan(type, value.data))
+    if (order == ORDER_NONE || is_nan(order, value.data))
         return;
     if (!extent->is_set) {
         *extent = (struct extent){.is_set = true, .min = value, .max = value};
         return;
     }
-    if (value_compare(type, value, extent->min) < 0)
+    if (value_compare(order, value, extent->min) < 0)
         extent->min = value;
-    else if (value_compare(type, value, extent->max) > 0)
+    else if (value_compare(order, value, extent->max) > 0)
         extent->max = value;
 }
 
@@ -93,7 +105,7 @@ static void add_byte_arrays(struct extent *extent, struct span plain)
         at += 4 + value.length;
         if (extent->is_set && begin > least && begin < greatest)
             continue;
-        extent_add(PARQUET_BYTE_ARRAY, extent, value);
+        extent_add(ORDER_BYTE_ARRAY, extent, value);
         least = prefix(extent->min.data, extent->min.length);
         greatest = prefix(extent->max.data, extent->max.length);
     }
@@ -113,21 +125,21 @@ static void add_int64s(struct extent *extent, struct span plain)
     while (greatest < plain.length && (int64_t)get_le64(plain.data + greatest) != max)
         greatest += 8;
     if (plain.length) {
-        extent_add(PARQUET_INT64, extent, span_of(plain.data + least, 8));
-        extent_add(PARQUET_INT64, extent, span_of(plain.data + greatest, 8));
+        extent_add(ORDER_INT64, extent, span_of(plain.data + least, 8));
+        extent_add(ORDER_INT64, extent, span_of(plain.data + greatest, 8));
     }
 }
 
-void extent_add_plain(enum parquet_physical type, uint32_t width, struct extent *extent,
+void extent_add_plain(enum value_order order, uint32_t width, struct extent *extent,
                       struct span plain)
 {
     if (width == 0)
         add_byte_arrays(extent, plain);
-    else if (type == PARQUET_INT64)
+    else if (order == ORDER_INT64)
         add_int64s(extent, plain);
     else
         for (size_t at = 0; at < plain.length; at += width)
-            extent_add(type, extent, span_of(plain.data + at, width));
+            extent_add(order, extent, span_of(plain.data + at, width));
 }
 
 void owned_extent_clear(struct owned_extent *extent)
@@ -147,25 +159,24 @@ static void set_value(struct buf *to, struct span value)
     buf_put(to, value.data, value.length);
 }
 
-void extent_merge(enum parquet_physical type, struct owned_extent *extent,
-                  const struct extent *more)
+void extent_merge(enum value_order order, struct owned_extent *extent, const struct extent *more)
 {
     if (!more->is_set)
         return;
     struct span min = span_of(extent->min.data, extent->min.length);
     struct span max = span_of(extent->max.data, extent->max.length);
-    if (!extent->is_set || value_compare(type, more->min, min) < 0)
+    if (!extent->is_set || value_compare(order, more->min, min) < 0)
         set_value(&extent->min, more->min);
-    if (!extent->is_set || value_compare(type, more->max, max) > 0)
+    if (!extent->is_set || value_compare(order, more->max, max) > 0)
         set_value(&extent->max, more->max);
     extent->is_set = true;
 }
 
-void bound_fix_zero(enum parquet_physical type, uint8_t *value, bool is_lower)
+void bound_fix_zero(enum value_order order, uint8_t *value, bool is_lower)
 {
-    if (type == PARQUET_FLOAT && load_double(type, value) == 0)
+    if (order == ORDER_FLOAT && load_double(order, value) == 0)
         put_le32(value, is_lower ? UINT32_C(1) << 31 : 0);
-    else if (type == PARQUET_DOUBLE && load_double(type, value) == 0)
+    else if (order == ORDER_DOUBLE && load_double(order, value) == 0)
         put_le64(value, is_lower ? UINT64_C(1) << 63 : 0);
 }
 

@@ -38,7 +38,7 @@ static enum status check_field(const struct arrow_field *field, uint32_t depth, 
     if (depth > NESTING_MAX)
         return error_set(err, STATUS_USAGE, "parquet: column %.100s: nested deeper than %d",
                          field->name, NESTING_MAX);
-    if (field->type == ARROW_NULL || (unsigned)field->type >= ARROW_TYPE_COUNT ||
+    if ((unsigned)field->type >= ARROW_TYPE_COUNT ||
         (field->type == ARROW_FIXED && field->byte_width < 1))
         return error_set(err, STATUS_USAGE, "parquet: column %.100s: not a type of Parquet",
                          field->name);
@@ -59,35 +59,6 @@ static uint32_t count_leaves(const struct arrow_field *field)
     for (uint32_t i = 0; i < field->child_count; i++)
         count += count_leaves(&field->children[i]);
     return count;
-}
-
-static enum parquet_physical leaf_type(const struct arrow_field *field, uint32_t *out_width)
-{
-    switch (field->type) {
-    case ARROW_BOOL:
-        *out_width = 1;
-        return PARQUET_BOOLEAN;
-    case ARROW_INT32:
-    case ARROW_DATE32:
-        *out_width = 4;
-        return PARQUET_INT32;
-    case ARROW_INT64:
-    case ARROW_TIMESTAMP_US:
-        *out_width = 8;
-        return PARQUET_INT64;
-    case ARROW_FLOAT:
-        *out_width = 4;
-        return PARQUET_FLOAT;
-    case ARROW_DOUBLE:
-        *out_width = 8;
-        return PARQUET_DOUBLE;
-    case ARROW_FIXED:
-        *out_width = (uint32_t)field->byte_width;
-        return PARQUET_FIXED;
-    default:
-        *out_width = 0;
-        return PARQUET_BYTE_ARRAY;
-    }
 }
 
 /* Walks down and makes a leaf at each end; `path` holds the steps so far. */
@@ -116,7 +87,8 @@ static enum status add_leaves(struct parquet_writer *writer, const struct arrow_
     leaf->field = field;
     leaf->max_def = step->def;
     leaf->max_rep = step->rep;
-    leaf->type = leaf_type(field, &leaf->width);
+    leaf->type = physical_type(field, &leaf->width);
+    leaf->order = physical_order(field, leaf->type);
     leaf->metrics.field_id = field->field_id;
     writer->leaf_count++; /* from here on destroy knows it */
     return leaf_init(leaf, &writer->options, err);
@@ -165,7 +137,13 @@ static enum status copy_sorting(struct parquet_writer *writer, struct error *err
 
 static enum status copy_options(struct parquet_writer *writer, struct error *err)
 {
+    static const enum codec codecs[] = {[PARQUET_ZSTD] = CODEC_ZSTD,
+                                        [PARQUET_SNAPPY] = CODEC_SNAPPY,
+                                        [PARQUET_GZIP] = CODEC_GZIP,
+                                        [PARQUET_LZ4_RAW] = CODEC_LZ4_BLOCK};
     struct parquet_options *options = &writer->options;
+    if ((unsigned)options->compression >= COUNT_OF(codecs))
+        return error_set(err, STATUS_USAGE, "parquet: no such compression");
     if (options->row_group_rows < 1 || options->page_rows < 1 || !options->page_bytes ||
         !options->row_group_bytes || !options->created_by)
         return error_set(err, STATUS_USAGE, "parquet: an option of zero that must not be");
@@ -178,9 +156,10 @@ static enum status copy_options(struct parquet_writer *writer, struct error *err
                                         options->metadata[i].value, err));
     options->metadata = NULL; /* the caller's */
     TRY(copy_sorting(writer, err));
-    if (options->compression == PARQUET_ZSTD)
-        return codec_compressor_create(CODEC_ZSTD, options->zstd_level, &writer->compressor, err);
-    return STATUS_OK;
+    if (options->compression == PARQUET_UNCOMPRESSED)
+        return STATUS_OK;
+    return codec_compressor_create(codecs[options->compression], options->zstd_level,
+                                   &writer->compressor, err);
 }
 
 /* ---- life ---- */
@@ -195,7 +174,10 @@ enum status parquet_writer_create(const struct arrow_schema *schema,
         return no_memory(err);
     writer->options = *options;
     writer->sink = sink;
+    TRY_OR_DONE(status, arrow_schema_copy(schema, &writer->arena, &writer->given, err));
     TRY_OR_DONE(status, arrow_schema_copy(schema, &writer->arena, &writer->schema, err));
+    TRY_OR_DONE(status, physical_fields(writer->schema.fields, writer->schema.field_count,
+                                        &writer->is_converting, err));
     TRY_OR_DONE(status, make_leaves(writer, err));
     TRY_OR_DONE(status, copy_options(writer, err));
     *out_writer = writer;
@@ -288,6 +270,7 @@ static bool fields_match(const struct arrow_field *ours, const struct arrow_fiel
             ours[i].byte_width != theirs[i].byte_width ||
             ours[i].is_instant != theirs[i].is_instant ||
             ours[i].child_count != theirs[i].child_count ||
+            !arrow_origins_equal(ours[i].origin, theirs[i].origin) ||
             !fields_match(ours[i].children, theirs[i].children, ours[i].child_count,
                           ours[i].type == ARROW_STRUCT))
             return false;
@@ -295,23 +278,35 @@ static bool fields_match(const struct arrow_field *ours, const struct arrow_fiel
     return true;
 }
 
-enum status parquet_writer_write(struct parquet_writer *writer, const struct arrow_batch *batch,
-                                 struct error *err)
+/* The columns of `batch`, each in the type that the file has. */
+static enum status make_columns(const struct parquet_writer *writer,
+                                const struct arrow_batch *batch, struct arena *arena,
+                                struct arrow_array **out_columns, struct error *err)
 {
-    if (batch->schema->field_count != writer->schema.field_count ||
-        !fields_match(writer->schema.fields, batch->schema->fields, writer->schema.field_count,
-                      true))
-        return error_set(err, STATUS_INVALID, "parquet: a batch of another schema");
+    uint32_t count = writer->schema.field_count;
+    struct arrow_array *columns = arena_alloc_zero(arena, count, sizeof *columns);
+    if (!columns)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        TRY(physical_array(&writer->given.fields[i], &writer->schema.fields[i], &batch->columns[i],
+                           arena, &columns[i], err));
+    *out_columns = columns;
+    return STATUS_OK;
+}
+
+static enum status write_columns(struct parquet_writer *writer, const struct arrow_array *columns,
+                                 int64_t length, struct error *err)
+{
     for (uint32_t i = 0; i < writer->leaf_count; i++)
         writer->leaves[i].remap_source = NULL; /* an address may come again with other values */
-    for (int64_t row = 0; row < batch->length;) {
-        int64_t count = batch->length - row;
+    for (int64_t row = 0; row < length;) {
+        int64_t count = length - row;
         int64_t left = writer->options.row_group_rows - writer->group_rows;
         count = count < SLICE_ROWS ? count : SLICE_ROWS;
         count = count < left ? count : left;
         for (uint32_t i = 0; i < writer->leaf_count; i++) {
             struct leaf *leaf = &writer->leaves[i];
-            TRY(leaf_write(writer, leaf, &batch->columns[leaf->path[0].child], row, count, err));
+            TRY(leaf_write(writer, leaf, &columns[leaf->path[0].child], row, count, err));
         }
         row += count;
         writer->group_rows += count;
@@ -320,6 +315,24 @@ enum status parquet_writer_write(struct parquet_writer *writer, const struct arr
             TRY(finish_group(writer, err));
     }
     return STATUS_OK;
+}
+
+enum status parquet_writer_write(struct parquet_writer *writer, const struct arrow_batch *batch,
+                                 struct error *err)
+{
+    struct arena arena;
+    struct arrow_array *columns = batch->columns;
+    enum status status = STATUS_OK;
+    if (batch->schema->field_count != writer->given.field_count ||
+        !fields_match(writer->given.fields, batch->schema->fields, writer->given.field_count, true))
+        return error_set(err, STATUS_INVALID, "parquet: a batch of another schema");
+    arena_init(&arena, 0);
+    if (writer->is_converting)
+        status = make_columns(writer, batch, &arena, &columns, err);
+    if (status == STATUS_OK)
+        status = write_columns(writer, columns, batch->length, err);
+    arena_deinit(&arena);
+    return status;
 }
 
 /* ---- the end ---- */
@@ -342,8 +355,8 @@ static enum status set_bounds(struct parquet_file_metrics *metrics, const struct
     struct span max = span_of(leaf->file_extent.max.data, leaf->file_extent.max.length), upper;
     bool is_text = leaf->field->type == ARROW_UTF8;
     struct buf grown = {0};
-    if (!leaf->file_extent.is_set || leaf->max_rep || column->nan_count > 0)
-        return STATUS_OK;
+    if (!leaf->file_extent.is_set || leaf->max_rep || column->nan_count > 0 || leaf->field->origin)
+        return STATUS_OK; /* types that Iceberg would bound otherwise are in no table */
     min = bound_lower(min, is_text ? code_points_bytes(min, CODE_POINTS_MAX) : BYTES_MAX, is_text);
     column->has_lower = true;
     column->has_upper =
@@ -359,7 +372,7 @@ static enum status set_bounds(struct parquet_file_metrics *metrics, const struct
         for (int is_lower = 0; is_lower < 2; is_lower++) {
             struct span *bound = is_lower ? &column->lower : &column->upper;
             memcpy(value, bound->data, bound->length);
-            bound_fix_zero(leaf->type, value, is_lower);
+            bound_fix_zero(leaf->order, value, is_lower);
             if (!copy_bound(metrics, span_of(value, bound->length), bound))
                 return no_memory(err);
         }

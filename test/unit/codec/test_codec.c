@@ -64,6 +64,30 @@ static void test_round_trip(void **state)
 }
 
 /* Blocks that share an expander, also behind a damaged one and a stream that was left. */
+static void test_raw_blocks(void **state)
+{
+    (void)state;
+    static const enum codec codecs[] = {CODEC_LZ4_BLOCK, CODEC_SNAPPY};
+    static const size_t sizes[] = {0, 1, 100, 65536, 1000000};
+    struct error err;
+    for (size_t c = 0; c < COUNT_OF(codecs); c++) {
+        for (size_t s = 0; s < COUNT_OF(sizes); s++) {
+            struct buf in = sample(sizes[s]);
+            struct buf packed = compressed(codecs[c], &in);
+            struct span span = span_of(packed.data, packed.length);
+            uint8_t *place = mem_alloc(sizes[s] + 1);
+            assert_ok(codec_expand_exact(codecs[c], span, place, sizes[s], &err));
+            if (sizes[s])
+                assert_memory_equal(place, in.data, sizes[s]);
+            assert_status(STATUS_INVALID,
+                          codec_expand_exact(codecs[c], span, place, sizes[s] + 1, &err));
+            mem_free(place);
+            buf_deinit(&in);
+            buf_deinit(&packed);
+        }
+    }
+}
+
 static void test_blocks_by_one_expander(void **state)
 {
     (void)state;
@@ -307,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_raw_blocks),
         cmocka_unit_test(test_blocks_by_one_expander),
         cmocka_unit_test(test_any_pieces),
         cmocka_unit_test(test_many_members),

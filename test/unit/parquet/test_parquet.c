@@ -110,10 +110,10 @@ static void test_bounds_hold(void **state)
         size_t bytes_max = (size_t)random_below(&random, 14);
         struct span lower = bound_lower(value, bytes_max, true);
         assert_true(lower.length <= bytes_max && utf8_is_valid(lower.data, lower.length));
-        assert_true(value_compare(PARQUET_BYTE_ARRAY, lower, value) <= 0);
+        assert_true(value_compare(ORDER_BYTE_ARRAY, lower, value) <= 0);
         if (bound_upper(value, bytes_max, true, &grown, &upper)) {
             assert_true(utf8_is_valid(upper.data, upper.length));
-            assert_true(value_compare(PARQUET_BYTE_ARRAY, upper, value) >= 0);
+            assert_true(value_compare(ORDER_BYTE_ARRAY, upper, value) >= 0);
             assert_true(upper.length <= bytes_max + 1);
         }
         buf_deinit(&text);
@@ -137,9 +137,9 @@ static void test_extent_of_strings(void **state)
             buf_put_le32(&plain, (uint32_t)length);
             buf_put(&plain, text, length);
         }
-        extent_add_plain(PARQUET_BYTE_ARRAY, 0, &extent, span_of(plain.data, plain.length));
+        extent_add_plain(ORDER_BYTE_ARRAY, 0, &extent, span_of(plain.data, plain.length));
         for (size_t at = 0; at < plain.length; at += 4 + get_le32(plain.data + at))
-            extent_add(PARQUET_BYTE_ARRAY, &slow,
+            extent_add(ORDER_BYTE_ARRAY, &slow,
                        span_of(plain.data + at + 4, get_le32(plain.data + at)));
         assert_true(span_equal(extent.min, slow.min) && span_equal(extent.max, slow.max));
         buf_deinit(&plain);
@@ -349,7 +349,7 @@ static void test_schemas_are_checked(void **state)
                                        .child_count = 1,
                                        .children = i + 1 < COUNT_OF(deep) ? &deep[i + 1] : NULL};
     deep[39] = (struct arrow_field){.name = "element", .type = ARROW_INT64};
-    struct arrow_field null = {.name = "x", .type = ARROW_NULL, .is_nullable = true};
+    struct arrow_field null = {.name = "x", .type = ARROW_NULL};
     struct arrow_field hollow = {.name = "x", .type = ARROW_STRUCT};
     struct arrow_field keys[2] = {{.name = "key", .type = ARROW_UTF8, .is_nullable = true},
                                   {.name = "value", .type = ARROW_UTF8}};

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sluice convert IN OUT: from one format to another, by the endings of the names. The output
+ * appears whole, under its name, or not at all.
+ */
+#include "app/cmd/convert_internal.h"
+
+static const struct {
+    const char *ending;
+    enum file_format format;
+} endings[] = {
+    {".parquet", FORMAT_PARQUET},     {".arrow", FORMAT_ARROW},
+    {".feather", FORMAT_ARROW},       {".ipc", FORMAT_ARROW},
+    {".arrows", FORMAT_ARROW_STREAM}, {".ndjson", FORMAT_NDJSON},
+    {".jsonl", FORMAT_NDJSON},        {".csv", FORMAT_CSV},
+};
+
+enum status format_of_path(const char *path, enum file_format *out_format, struct error *err)
+{
+    size_t length = strlen(path);
+    struct buf list = {0};
+    for (size_t i = 0; i < COUNT_OF(endings); i++) {
+        size_t bytes = strlen(endings[i].ending);
+        if (length > bytes && strcmp(path + length - bytes, endings[i].ending) == 0) {
+            *out_format = endings[i].format;
+            return STATUS_OK;
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(endings); i++)
+        buf_format(&list, "%s%s", i ? ", " : "", endings[i].ending);
+    buf_put_byte(&list, '\0');
+    error_set(err, STATUS_USAGE, "%.200s: the ending says the format: %s", path,
+              list.failed ? "" : (const char *)list.data);
+    buf_deinit(&list);
+    return STATUS_USAGE;
+}
+
+/* ---- the output ---- */
+
+struct output {
+    struct env *env;
+    struct env_file *file;
+    uint64_t at;
+    const char *path;
+    char temporary[PATH_BYTES_MAX];
+};
+
+static enum status write_output(void *context, const void *data, size_t bytes, struct error *err)
+{
+    struct output *output = context;
+    TRY(env_write(output->file, output->at, data, bytes, err));
+    output->at += bytes;
+    return STATUS_OK;
+}
+
+static enum status output_open(struct env *env, const char *path, struct output *out_output,
+                               struct error *err)
+{
+    uint64_t random;
+    *out_output = (struct output){.env = env, .path = path};
+    env_random(env, &random, sizeof random);
+    if (snprintf(out_output->temporary, PATH_BYTES_MAX, "%s.%016llx.tmp", path,
+                 (unsigned long long)random) >= PATH_BYTES_MAX)
+        return error_set(err, STATUS_USAGE, "%.200s: name too long", path);
+    return env_open(env, out_output->temporary, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE,
+                    &out_output->file, err);
+}
+
+/* `status`: of what was written. */
+static enum status output_close(struct output *output, bool must_replace, enum status status,
+                                struct error *err)
+{
+    struct error ignored;
+    env_close(output->file);
+    if (status == STATUS_OK && must_replace)
+        status = env_rename(output->env, output->temporary, output->path, err);
+    else if (status == STATUS_OK)
+        status = env_rename_new(output->env, output->temporary, output->path, err);
+    if (status == STATUS_EXISTS)
+        error_set(err, STATUS_EXISTS, "%.200s is there already; --force replaces it", output->path);
+    if (status != STATUS_OK) {
+        enum status removed = env_remove(output->env, output->temporary, &ignored);
+        UNUSED(removed);
+    }
+    return status;
+}
+
+/* ---- the command ---- */
+
+struct conversion {
+    enum file_format from, to;
+    const char *compression;
+    bool must_replace;
+    uint64_t rows;
+};
+
+static enum status copy_rows(struct conversion *conversion, struct rows_in *in,
+                             struct rows_out *out, struct error *err)
+{
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK) {
+        struct arrow_batch batch;
+        status = in->next(in->state, &batch, err);
+        if (status != STATUS_OK)
+            break;
+        conversion->rows += (uint64_t)batch.length;
+        status = out->write(out->state, &batch, err);
+        arrow_batch_deinit(&batch);
+    }
+    return status == STATUS_NOT_FOUND ? out->finish(out->state, err) : status;
+}
+
+static enum status convert(struct conversion *conversion, struct rows_in *in, struct output *output,
+                           struct error *err)
+{
+    struct rows_out out;
+    struct sink sink = {.write = write_output, .context = output};
+    TRY(rows_out_open(conversion->to, in->schema, conversion->compression, sink, &out, err));
+    enum status status = copy_rows(conversion, in, &out, err);
+    out.close(out.state);
+    return status;
+}
+
+static enum status convert_file(struct env *env, struct conversion *conversion, const char *from,
+                                const char *to, struct error *err)
+{
+    struct input input;
+    struct rows_in in;
+    struct output output;
+    TRY(format_of_path(from, &conversion->from, err));
+    TRY(format_of_path(to, &conversion->to, err));
+    TRY(input_open(env, from, &input, err));
+    enum status status = rows_in_open(conversion->from, input.source, &in, err);
+    if (status == STATUS_OK) {
+        status = output_open(env, to, &output, err);
+        if (status == STATUS_OK) {
+            status = convert(conversion, &in, &output, err);
+            status = output_close(&output, conversion->must_replace, status, err);
+        }
+        in.close(in.state);
+    } else {
+        error_prefix(err, "%.200s", from);
+    }
+    input_close(&input);
+    return status;
+}
+
+int cmd_convert(struct invocation *invocation)
+{
+    struct error err;
+    struct conversion conversion = {0};
+    bool as_json = cmd_take_flag(invocation, "--json");
+    conversion.must_replace = cmd_take_flag(invocation, "--force");
+    conversion.compression = cmd_take_option(invocation, "--compression");
+    if (invocation->argc < 2)
+        return cmd_usage("convert IN OUT");
+    if (!cmd_no_more_words(invocation, 2))
+        return 2;
+    if (convert_file(invocation->env, &conversion, invocation->argv[0], invocation->argv[1],
+                     &err) != STATUS_OK)
+        return cmd_fail(&err);
+    if (as_json)
+        printf("{\"rows\":%llu}\n", (unsigned long long)conversion.rows);
+    else
+        printf("%llu rows\n", (unsigned long long)conversion.rows);
+    return 0;
+}

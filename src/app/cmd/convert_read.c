@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Batches out of files of every format.
+ */
+#include "app/cmd/convert_internal.h"
+#include "format/parquet/parquet.h"
+
+/* ---- Parquet ---- */
+
+struct parquet_rows {
+    struct parquet_file *file;
+    struct parquet_reader *reader;
+    struct arrow_schema schema;
+    size_t group;
+    struct arena arena; /* of the schema */
+};
+
+static void close_parquet(void *state)
+{
+    struct parquet_rows *rows = state;
+    parquet_reader_destroy(rows->reader);
+    parquet_file_close(rows->file);
+    arena_deinit(&rows->arena);
+    mem_free(rows);
+}
+
+static enum status next_of_parquet(void *state, struct arrow_batch *out_batch, struct error *err)
+{
+    struct parquet_rows *rows = state;
+    if (rows->group == rows->file->group_count)
+        return error_set(err, STATUS_NOT_FOUND, "no more rows");
+    TRY(parquet_reader_read(rows->reader, rows->group++, out_batch, err));
+    enum status status = parquet_logical_batch(rows->file, &rows->schema, out_batch, err);
+    if (status != STATUS_OK)
+        arrow_batch_deinit(out_batch);
+    return status;
+}
+
+static enum status open_parquet(struct byte_source source, struct rows_in *out_rows,
+                                struct error *err)
+{
+    struct parquet_limits limits = parquet_limits_default();
+    struct parquet_read_options options = {0};
+    struct parquet_rows *rows = mem_alloc_zero(1, sizeof *rows);
+    enum status status;
+    if (!rows)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    TRY_OR_DONE(status, parquet_file_open(source, &limits, &rows->file, err));
+    TRY_OR_DONE(status, parquet_reader_create(rows->file, &options, &rows->reader, err));
+    TRY_OR_DONE(status, parquet_logical_schema(rows->file, &rows->arena, &rows->schema, err));
+    *out_rows = (struct rows_in){&rows->schema, next_of_parquet, close_parquet, rows};
+    return STATUS_OK;
+done:
+    close_parquet(rows);
+    return status;
+}
+
+/* ---- Arrow ---- */
+
+/* Dictionaries become plain values: those of files may hold nulls, and be replaced. */
+struct arrow_rows {
+    struct arrow_file *file;
+    struct arrow_schema schema;
+    bool has_dictionaries;
+    struct arena arena; /* of the schema */
+};
+
+static void close_arrow(void *state)
+{
+    struct arrow_rows *rows = state;
+    arrow_file_close(rows->file);
+    arena_deinit(&rows->arena);
+    mem_free(rows);
+}
+
+static enum status make_plain(const struct arrow_rows *rows, struct arrow_batch *batch,
+                              struct error *err)
+{
+    const struct arrow_schema *given = batch->schema;
+    struct arrow_array *columns =
+        arena_alloc_zero(&batch->arena, (size_t)given->field_count + 1, sizeof *columns);
+    if (!columns)
+        return error_set(err, STATUS_LIMIT, "arrow: no room for plain columns");
+    for (uint32_t i = 0; i < given->field_count; i++)
+        TRY(arrow_plain_array(&given->fields[i], &batch->columns[i], &batch->arena, &columns[i],
+                              err));
+    batch->columns = columns;
+    batch->schema = &rows->schema;
+    return STATUS_OK;
+}
+
+static enum status next_of_arrow(void *state, struct arrow_batch *out_batch, struct error *err)
+{
+    struct arrow_rows *rows = state;
+    TRY(arrow_file_next(rows->file, out_batch, err));
+    enum status status = rows->has_dictionaries ? make_plain(rows, out_batch, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        arrow_batch_deinit(out_batch);
+    return status;
+}
+
+static enum status open_arrow(struct byte_source source, struct rows_in *out_rows,
+                              struct error *err)
+{
+    struct arrow_limits limits = files_arrow_limits();
+    struct arrow_rows *rows = mem_alloc_zero(1, sizeof *rows);
+    enum status status;
+    if (!rows)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    TRY_OR_DONE(status, arrow_file_open(source, &limits, &rows->file, err));
+    TRY_OR_DONE(status, arrow_plain_schema(arrow_file_schema(rows->file), &rows->arena,
+                                           &rows->schema, &rows->has_dictionaries, err));
+    *out_rows =
+        (struct rows_in){rows->has_dictionaries ? &rows->schema : arrow_file_schema(rows->file),
+                         next_of_arrow, close_arrow, rows};
+    return STATUS_OK;
+done:
+    close_arrow(rows);
+    return status;
+}
+
+/* ---- any ---- */
+
+enum status rows_in_open(enum file_format format, struct byte_source source,
+                         struct rows_in *out_rows, struct error *err)
+{
+    switch (format) {
+    case FORMAT_PARQUET:
+        return open_parquet(source, out_rows, err);
+    case FORMAT_ARROW:
+    case FORMAT_ARROW_STREAM: /* told apart by its first bytes */
+        return open_arrow(source, out_rows, err);
+    default:
+        return error_set(err, STATUS_UNSUPPORTED, "cannot be read yet");
+    }
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Batches into files of every format.
+ */
+#include "app/cmd/convert_internal.h"
+#include "format/parquet/parquet.h"
+
+/* The number of a name in a list that NULL ends; USAGE for another. */
+static enum status find_name(const char *const *names, const char *name, int *out_number,
+                             struct error *err)
+{
+    struct buf list = {0};
+    for (*out_number = 0; names[*out_number]; ++*out_number) {
+        if (strcmp(names[*out_number], name) == 0)
+            return STATUS_OK;
+    }
+    for (size_t i = 0; names[i]; i++)
+        buf_format(&list, "%s%s", i ? ", " : "", names[i]);
+    buf_put_byte(&list, '\0');
+    error_set(err, STATUS_USAGE, "--compression %.40s: this format has %s", name,
+              list.failed ? "others" : (const char *)list.data);
+    buf_deinit(&list);
+    return STATUS_USAGE;
+}
+
+/* ---- Parquet ---- */
+
+static enum status write_parquet(void *state, const struct arrow_batch *batch, struct error *err)
+{
+    return parquet_writer_write(state, batch, err);
+}
+
+static enum status finish_parquet(void *state, struct error *err)
+{
+    struct parquet_file_metrics metrics;
+    TRY(parquet_writer_finish(state, &metrics, err));
+    parquet_file_metrics_deinit(&metrics);
+    return STATUS_OK;
+}
+
+static void close_parquet(void *state)
+{
+    parquet_writer_destroy(state);
+}
+
+static enum status open_parquet(const struct arrow_schema *schema, const char *compression,
+                                struct sink sink, struct rows_out *out_rows, struct error *err)
+{
+    static const char *const names[] = {
+        [PARQUET_UNCOMPRESSED] = "none", [PARQUET_ZSTD] = "zstd",   [PARQUET_SNAPPY] = "snappy",
+        [PARQUET_GZIP] = "gzip",         [PARQUET_LZ4_RAW] = "lz4", [PARQUET_LZ4_RAW + 1] = NULL};
+    struct parquet_options options = parquet_options_default();
+    struct parquet_writer *writer;
+    int number = PARQUET_ZSTD;
+    if (compression)
+        TRY(find_name(names, compression, &number, err));
+    options.compression = (enum parquet_compression)number;
+    options.created_by = "sluice version " SLUICE_VERSION " (build release)";
+    TRY(parquet_writer_create(schema, &options, sink, &writer, err));
+    *out_rows = (struct rows_out){write_parquet, finish_parquet, close_parquet, writer};
+    return STATUS_OK;
+}
+
+/* ---- Arrow ---- */
+
+static enum status write_arrow(void *state, const struct arrow_batch *batch, struct error *err)
+{
+    return arrow_writer_write(state, batch, err);
+}
+
+static enum status finish_arrow(void *state, struct error *err)
+{
+    return arrow_writer_finish(state, err);
+}
+
+static void close_arrow(void *state)
+{
+    arrow_writer_destroy(state);
+}
+
+static enum status open_arrow(enum arrow_container container, const struct arrow_schema *schema,
+                              const char *compression, struct sink sink, struct rows_out *out_rows,
+                              struct error *err)
+{
+    static const char *const names[] = {[ARROW_UNCOMPRESSED] = "none",
+                                        [ARROW_LZ4_FRAME] = "lz4",
+                                        [ARROW_ZSTD] = "zstd",
+                                        [ARROW_ZSTD + 1] = NULL};
+    struct arrow_writer *writer;
+    int number = ARROW_UNCOMPRESSED;
+    if (compression)
+        TRY(find_name(names, compression, &number, err));
+    TRY(arrow_writer_create(schema, container, (enum arrow_compression)number, sink, &writer, err));
+    *out_rows = (struct rows_out){write_arrow, finish_arrow, close_arrow, writer};
+    return STATUS_OK;
+}
+
+/* ---- JSON lines ---- */
+
+struct json_rows {
+    struct row_printer printer;
+};
+
+static enum status write_json(void *state, const struct arrow_batch *batch, struct error *err)
+{
+    return rows_print_batch(&((struct json_rows *)state)->printer, batch, batch->length, err);
+}
+
+static enum status finish_json(void *state, struct error *err)
+{
+    return rows_flush(&((struct json_rows *)state)->printer, err);
+}
+
+static void close_json(void *state)
+{
+    struct json_rows *rows = state;
+    buf_deinit(&rows->printer.out);
+    mem_free(rows);
+}
+
+static enum status open_json(struct sink sink, struct rows_out *out_rows, struct error *err)
+{
+    struct json_rows *rows = mem_alloc_zero(1, sizeof *rows);
+    if (!rows)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    rows->printer.sink = sink;
+    *out_rows = (struct rows_out){write_json, finish_json, close_json, rows};
+    return STATUS_OK;
+}
+
+/* ---- any ---- */
+
+enum status rows_out_open(enum file_format format, const struct arrow_schema *schema,
+                          const char *compression, struct sink sink, struct rows_out *out_rows,
+                          struct error *err)
+{
+    bool is_text = format == FORMAT_NDJSON || format == FORMAT_CSV;
+    if (is_text && compression)
+        return error_set(err, STATUS_USAGE, "--compression: text is written as it is");
+    switch (format) {
+    case FORMAT_PARQUET:
+        return open_parquet(schema, compression, sink, out_rows, err);
+    case FORMAT_ARROW:
+        return open_arrow(ARROW_FILE, schema, compression, sink, out_rows, err);
+    case FORMAT_ARROW_STREAM:
+        return open_arrow(ARROW_STREAM, schema, compression, sink, out_rows, err);
+    case FORMAT_NDJSON:
+        return open_json(sink, out_rows, err);
+    default:
+        return error_set(err, STATUS_UNSUPPORTED, "cannot be written yet");
+    }
+}
