@@ -113,8 +113,9 @@ static void faults_choose(struct model *model)
 static enum story story_choose(struct model *model)
 {
     uint64_t choice = pick(model, 100);
-    return choice < 60   ? STORY_PLAIN
-           : choice < 67 ? STORY_DAMAGE
+    return choice < 58   ? STORY_PLAIN
+           : choice < 63 ? STORY_DAMAGE
+           : choice < 67 ? STORY_ROT
            : choice < 76 ? STORY_OLD_STATE
            : choice < 84 ? STORY_OLD_DATA
            : choice < 90 ? STORY_OLD_DATA_MOVED
@@ -212,6 +213,9 @@ static void twist(struct model *model, const struct saved_dir *saved)
         damage_do(model);
         sim_sqlite_drop();
         break;
+    case STORY_ROT:
+        rot_do(model);
+        break;
     case STORY_PLAIN:
     case STORY_COUNT:
         break;
@@ -226,8 +230,8 @@ static void story_tell(struct model *model)
     if (model->story != STORY_COPY)
         put_after += pick(model, rounds - saved_after);
     for (; number < rounds; number++) {
-        model->wants_copy =
-            !is_told && number == saved_after && model->story != STORY_DAMAGE && pick(model, 2);
+        model->wants_copy = !is_told && number == saved_after && model->story != STORY_DAMAGE &&
+                            model->story != STORY_ROT && pick(model, 2);
         run_with_faults(model, number);
         const char *root = model->story == STORY_OLD_STATE ? model->instances[0].state_dir
                                                            : model->instances[0].root;
@@ -340,6 +344,12 @@ static const struct {
     {"stories: the same, elsewhere", &totals.stories[STORY_OLD_DATA_MOVED]},
     {"stories: a copy beside the original", &totals.stories[STORY_COPY]},
     {"stories: others damaged a table", &totals.stories[STORY_DAMAGE]},
+    {"stories: the log rots", &totals.stories[STORY_ROT]},
+    {"segments with flipped bits", &totals.rots[0]},
+    {"segments wiped", &totals.rots[1]},
+    {"segments gone", &totals.rots[2]},
+    {"promised entries lost to rot, and their lanes halted", &totals.rotten_entries},
+    {"halts over damage, cleared", &totals.rot_halts},
     {"tables rolled back", &totals.rollbacks},
     {"tables dropped", &totals.tables_dropped},
     {"halts cleared", &totals.decisions},
