@@ -66,7 +66,8 @@ void rot_do(struct model *model)
     sim_each_file(model->node, dir, list_segment, &listing);
     if (listing.count < 2)
         return;
-    /* Not the newest: what the disk loses at the end of a log cannot be told from what never was. */
+    /* Not the newest: what the disk loses at the end of a log cannot be told from what never was.
+     */
     size_t newest = 0;
     for (size_t i = 1; i < listing.count; i++)
         newest = strcmp(listing.paths[i], listing.paths[newest]) > 0 ? i : newest;
