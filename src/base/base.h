@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/banned.h"
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/check.h"
