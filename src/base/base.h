@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/civil.h"
 #include "base/hash.h"
 #include "base/logline.h"
 #include "base/random.h"
