@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/civil.h"
 #include "base/hash.h"
+#include "base/lines.h"
 #include "base/logline.h"
 #include "base/random.h"
 #include "base/sink.h"

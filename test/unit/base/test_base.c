@@ -290,6 +290,47 @@ static void test_dates(void **state)
     assert_false(civil_is_valid((struct civil_date){2000, 4, 0}));
 }
 
+/* Whether the next line, or with it the one behind it, is `expected`; NULL: there is none. */
+static bool line_is(struct line_reader *lines, bool extends, const char *expected)
+{
+    struct error err;
+    struct span line;
+    enum status status =
+        extends ? line_reader_extend(lines, &line, &err) : line_reader_next(lines, &line, &err);
+    return expected ? status == STATUS_OK && span_equal(line, span_of_text(expected))
+                    : status == STATUS_NOT_FOUND;
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    struct error err;
+    struct span line, text = span_of_text("\xef\xbb\xbfone\r\n\nthree\rx\r\nfour\n\r\nsix");
+    struct line_reader lines;
+    for (size_t block_bytes = 1; block_bytes < 40; block_bytes++) {
+        line_reader_init(&lines, byte_source_of_span(&text), block_bytes, 100);
+        for (int round = 0; round < 2; round++) {
+            assert_true(line_is(&lines, false, "one"));
+            assert_true(line_is(&lines, false, ""));
+            assert_true(line_is(&lines, false, "three\rx"));
+            assert_true(line_is(&lines, true, "three\rx\r\nfour"));
+            assert_true(line_is(&lines, true, "three\rx\r\nfour\n"));
+            assert_true(line_is(&lines, false, "six"));
+            assert_int_equal(lines.number, 6);
+            assert_true(line_is(&lines, true, NULL));
+            assert_true(line_is(&lines, false, NULL));
+            line_reader_rewind(&lines);
+        }
+        line_reader_deinit(&lines);
+    }
+    line_reader_init(&lines, byte_source_of_span(&text), 2, 8);
+    assert_true(line_is(&lines, false, "one"));
+    assert_true(line_is(&lines, true, "one\r\n"));
+    assert_status(STATUS_LIMIT, line_reader_extend(&lines, &line, &err));
+    assert_string_equal(err.message, "line 3: more than 8 bytes");
+    line_reader_deinit(&lines);
+}
+
 static void test_files_replace_and_lock(void **state)
 {
     (void)state;
@@ -340,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_arena_adopts),
         cmocka_unit_test(test_error_messages_keep_their_beginning),
         cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_lines),
         cmocka_unit_test(test_files_replace_and_lock),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
