@@ -175,6 +175,40 @@ def test_json_lines(given):
         [v and v["a"] for v in rows["struct"].to_pylist()]
 
 
+def test_text_to_columns(given):
+    directory, _ = given
+    lines = [{"a": 1, "b": "x", "c": {"d": [1.5, None], "e": True}}, {"b": None, "a": -2**63, "f": "2024-01-01"},
+             {"a": None, "c": None, "mixed": 1}, {"mixed": "text", "c": {"d": []}}]
+    (directory / "in.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    convert(directory / "in.ndjson", directory / "json.parquet")
+    back = pq.read_table(directory / "json.parquet")
+    assert back["a"].to_pylist() == [1, -2**63, None, None] and back["mixed"].to_pylist() == [None, None, "1", "text"]
+    assert back["c"].to_pylist() == [{"d": [1.5, None], "e": True}, None, None, {"d": [], "e": None}]
+    frame = polars.DataFrame({"n": [1, None, 3], "x": [0.1, 1e300, None], "s": ['a,"b"', None, "c\nd"],
+                              "t": [datetime.datetime(2024, 2, 29, 1, 2, 3, 4), None, datetime.datetime(1900, 1, 1)],
+                              "d": [datetime.date(1, 1, 1), None, datetime.date(9999, 12, 31)], "b": [True, None, False]})
+    frame.write_csv(directory / "in.csv")
+    convert(directory / "in.csv", directory / "csv.parquet")
+    assert polars.read_parquet(directory / "csv.parquet").equals(frame)
+    convert(directory / "csv.parquet", directory / "out.csv")
+    assert polars.read_csv(directory / "out.csv", try_parse_dates=True).equals(frame)
+    assert duckdb.sql(f"select s from '{directory / 'out.csv'}'").fetchall() == [('a,"b"',), (None,), ("c\nd",)]
+    (directory / "bad.csv").write_text("a,b\n1,2\n3\n")
+    refused = convert(directory / "bad.csv", directory / "bad.parquet", check=2)
+    assert "line 3" in refused.stderr and not (directory / "bad.parquet").exists()
+
+
+def test_every_type_to_csv(given):
+    directory, rows = given
+    convert(directory / "in.arrow", directory / "all.csv")
+    theirs = polars.read_csv(directory / "all.csv", infer_schema=False)
+    assert theirs.height == ROWS and theirs.columns == rows.column_names
+    assert theirs["decimal38"].to_list() == [None if v is None else str(v) for v in rows["decimal38"].to_pylist()]
+    assert theirs["uuid"].to_list() == [None if v is None else str(v) for v in rows["uuid"].to_pylist()]
+    assert [v and json.loads(v) for v in theirs["map"].to_list()] == [v and dict(v) for v in rows["map"].to_pylist()]
+    assert theirs["u64"].to_list() == [None if v is None else str(v) for v in rows["u64"].to_pylist()]
+
+
 def test_what_is_asked_wrongly_leaves_nothing(given):
     directory, _ = given
     whole = (directory / "in.arrow").read_bytes()

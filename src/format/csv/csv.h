@@ -12,9 +12,9 @@
  *   double      such numbers with a point or an exponent, NaN, Infinity, -Infinity; integers beyond
  *               int64, which are rounded
  *   date32      2024-02-29
- *   timestamp   2024-02-29T23:59:59, or a blank for the T; up to six digits behind a point, and
- * zeros behind those; an instant if all have a zone (Z, +hh:mm), local if none has utf8        all
- * else, and columns of nulls
+ *   timestamp   2024-02-29T23:59:59, or a blank for the T; up to six digits behind a point; an
+ *               instant if all have a zone (Z, +hh:mm), local if none has
+ *   utf8        all else, and columns of nulls
  *
  * An empty field is null; in quotes it is the empty text. All columns are nullable. Blank lines are
  * passed over, but in a file of one column they are its nulls. A row must have as many fields as

@@ -9,8 +9,9 @@
  *   only null                                 null
  *   true, false                               bool
  *   integers that fit                         int64
- *   numbers                                   double; integers that a double cannot hold are
- * rounded strings                                   utf8 arrays list of what its elements are
+ *   numbers                                   double, to which integers are rounded
+ *   strings                                   utf8
+ *   arrays                                    list of what its elements are
  *   objects                                   struct, members in the order of their appearance
  *   a mixture, a number beyond a double,
  *   objects that never have a member          utf8: strings themselves, the JSON of all else
