@@ -588,7 +588,8 @@ void node_main(void *context)
     for (uint32_t i = 0; i < INSTANCES_MAX && !model->is_healing; i++) {
         if (!is_open[i])
             continue;
-        publisher_begin(&model->instances[i]);
+        if (!model->is_unpublished)
+            publisher_begin(&model->instances[i]);
         for (uint32_t w = 0; w < model->writers; w++)
             if (env_thread_start(model->env, "writer", writer_main, &model->instances[i],
                                  &threads[count], &err) == STATUS_OK)
@@ -609,7 +610,7 @@ void node_main(void *context)
             continue;
         if (model->is_healing)
             instance_heal(&model->instances[i]);
-        else
+        else if (!model->is_unpublished)
             publisher_end(&model->instances[i]);
     }
     /* In COPY one that healed first may have rows that the other's takeover left to it. */

@@ -107,6 +107,7 @@ struct model {
     bool is_quiet;               /* the very last one: nothing is written either */
     bool is_damaged, is_dropped; /* table 0 */
     bool is_rotten;              /* the log, and nobody has repaired it */
+    bool is_unpublished;         /* nobody publishes until then: no table is there */
     bool is_evidence_seen;       /* a round was refused for a roll-back */
     bool is_evidence_gone;       /* before that, the other engine expired the snapshots below */
     size_t accepted_from;        /* entries from here on are published again */

@@ -214,6 +214,7 @@ static void twist(struct model *model, const struct saved_dir *saved)
         sim_sqlite_drop();
         break;
     case STORY_ROT:
+        model->is_unpublished = false;
         rot_do(model);
         break;
     case STORY_PLAIN:
@@ -227,6 +228,7 @@ static void story_tell(struct model *model)
     uint64_t rounds = 2 + pick(model, 4), number = 0;
     uint64_t saved_after = pick(model, rounds), put_after = saved_after;
     bool is_told = model->story == STORY_PLAIN;
+    model->is_unpublished = model->story == STORY_ROT && pick(model, 2);
     if (model->story != STORY_COPY)
         put_after += pick(model, rounds - saved_after);
     for (; number < rounds; number++) {
