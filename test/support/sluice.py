@@ -17,6 +17,11 @@ BINARY = pathlib.Path(os.environ.get("SLUICE_BINARY", TOP / "build/dev/src/app/c
 SIGNALS = ("logs", "traces", "metrics")
 
 
+def snippets(language, page="README.md"):
+    """The blocks of code of a page, as they stand."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (TOP / page).read_text(), re.M | re.S)
+
+
 class Answer:
     def __init__(self, code, headers, body):
         self.code, self.headers, self.body = code, headers, body
