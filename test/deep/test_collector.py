@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Collector before the server: what its file exporter wrote is what stands in the tables."""
+"""A Collector before the server: what its file exporter wrote is what stands in the tables. How it reaches the
+server says the README's snippet, as it stands there."""
+import re
 import subprocess
 import time
 
@@ -9,7 +11,9 @@ import deep
 import otlp_json
 import sluice
 
-EXPORTER = "otlp_http/sluice"
+SNIPPET, = sluice.snippets("yaml")
+EXPORTER, = re.findall(r"^  (\S+):$", SNIPPET, re.M)
+ADDRESS = "127.0.0.1:4318"
 
 
 class Chain:
@@ -21,6 +25,7 @@ class Chain:
         self.witness = tmp_path / "witness.json"
         self.server = sluice.Server(tmp_path / "data", "--publish-interval", "100ms", "--otlp-http-port",
                                     str(ports[2]), "--api-port", str(ports[3]))
+        assert SNIPPET.count(ADDRESS) == 1
         self.collector = deep.Collector(tmp_path / "collector", {
             "extensions": {"file_storage": {"directory": str(tmp_path / "queue"), "create_directory": True,
                                             "fsync": True}},
@@ -28,15 +33,14 @@ class Chain:
                                                  "grpc": {"endpoint": f"127.0.0.1:{self.grpc}"}}}},
             "processors": {"batch": {"send_batch_size": 500, "timeout": "50ms"}},
             "exporters": {
-                EXPORTER: {"endpoint": f"http://127.0.0.1:{ports[2]}", "compression": "gzip",
-                           "sending_queue": {"storage": "file_storage", "queue_size": 10000},
+                EXPORTER: {"sending_queue": {"storage": "file_storage", "queue_size": 10000},
                            "retry_on_failure": {"initial_interval": "50ms", "max_interval": "500ms",
                                                 "max_elapsed_time": "0s"}},
                 "file": {"path": str(self.witness)}},
             "service": {"extensions": ["file_storage"], "pipelines": {
                 signal: {"receivers": ["otlp"], "processors": ["batch"], "exporters": [EXPORTER, "file"]}
                 for signal in sluice.SIGNALS}},
-        }, ports[4], ports[:2])
+        }, ports[4], ports[:2], below=[SNIPPET.replace(ADDRESS, f"127.0.0.1:{ports[2]}")])
 
     def start(self):
         self.server.start()

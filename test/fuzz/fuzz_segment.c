@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Files of the log. The first byte says which one the rest is: an active segment, a sealed one, or
- * a checkpoint beside a good segment. Checksums hold whatever they are (sum_holds), so that what
- * lies behind them is reached. A log that opens is read whole, with a reader's questions.
+ * a checkpoint beside a good segment; with 3 and 4 an active or a sealed segment stands behind a
+ * checkpoint of its own and that one's length (make_segments.py took some of a server). Checksums
+ * hold whatever they are (sum_holds), so that what lies behind them is reached. A log that opens is
+ * read whole, with a reader's questions.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,19 +86,42 @@ static void read_all(struct wal *wal)
         CHECK(damage.seq_first <= damage.seq_last);
 }
 
+/* Takes the checkpoint off the front; its name is the number that it holds. */
+static struct span take_state(struct span *inout_file, char out_name[64])
+{
+    struct span file = *inout_file;
+    size_t length = file.length < 4 ? 0 : get_le32(file.data);
+    size_t from = file.length < 4 ? file.length : 4;
+    if (length > file.length - from)
+        length = file.length - from;
+    struct span state = span_of(file.data + from, length);
+    *inout_file = span_of(file.data + from + length, file.length - from - length);
+    unsigned long long number = length < 16 ? 1 : get_le64(state.data + 8);
+    snprintf(out_name, 64, "state/%016llx.state", number);
+    return state;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct error err;
     struct wal *wal = NULL;
     char segment_path[PATH_BYTES_MAX], state_path[PATH_BYTES_MAX];
+    char state_name[64] = "state/0000000000000003.state";
     if (bytes == 0)
         return 0;
-    struct span file = span_of(data + 1, bytes - 1);
-    bool is_state = data[0] % 3 == 2;
-    put(data[0] % 3 == 0 ? "active/0000000000000001.seg" : "sealed/0000000000000001.seg",
-        is_state ? span_of(golden_segment.data, golden_segment.length) : file, segment_path);
-    put("state/0000000000000003.state",
-        is_state ? file : span_of(golden_state.data, golden_state.length), state_path);
+    struct span segment = span_of(data + 1, bytes - 1);
+    struct span state = span_of(golden_state.data, golden_state.length);
+    int what = data[0] % 5;
+    if (what == 2) {
+        state = segment;
+        segment = span_of(golden_segment.data, golden_segment.length);
+    } else if (what > 2) {
+        state = take_state(&segment, state_name);
+    }
+    bool is_active = what == 0 || what == 3;
+    put(is_active ? "active/0000000000000001.seg" : "sealed/0000000000000001.seg", segment,
+        segment_path);
+    put(state_name, state, state_path);
     struct wal_options options = wal_options_default(dir);
     options.is_read_only = true;
     if (wal_open(env_real(), &options, &wal, &err) == STATUS_OK) {

@@ -5,6 +5,7 @@ import datetime
 import gzip
 import json
 import math
+import os
 import random
 import struct
 import subprocess
@@ -19,6 +20,7 @@ from opentelemetry.proto.common.v1 import common_pb2
 
 sys.path.insert(0, str(__import__("pathlib").Path(__file__).resolve().parents[1] / "support"))
 import otlp_rows  # noqa: E402
+import otlp_wild  # noqa: E402
 import sluice  # noqa: E402
 
 REQUESTS = {"logs": logs_service_pb2.ExportLogsServiceRequest,
@@ -58,12 +60,12 @@ def stored(tmp_path_factory):
 
 
 READERS = {"PyIceberg": sluice.read_pyiceberg, "DuckDB": sluice.read_duckdb,
-           "Polars": sluice.read_polars}
+           "Polars": sluice.read_polars, "pyarrow": sluice.read_pyarrow}
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_every_field_comes_back(stored, reader):
-    directory, sent = stored
+def check_all(directory, sent, reader, check=None):
+    """All rows of all tables are the items of these requests, each once, at its receipt's place and with
+    equal values. `check` is given the table, the row and the item as well."""
     rows = {}
     for table in otlp_rows.TABLES:
         for row in READERS[reader](directory, table).to_pylist():
@@ -80,8 +82,70 @@ def test_every_field_comes_back(stored, reader):
             row = rows.pop((table, next(places[table])))
             got = otlp_rows.enclose(table, row)
             assert canonical(got) == canonical(expected), (table, row, got, expected)
+            if check:
+                check(table, row, expected)
         assert all(next(left, None) is None for left in places.values())
     assert not rows, "rows that nobody sent"
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_field_comes_back(stored, reader):
+    check_all(*stored, reader)
+
+
+@pytest.fixture(scope="module")
+def wild(tmp_path_factory):
+    """The profile `wild`, made here: a few hundred items a signal, in requests of all sizes."""
+    seed = int(os.environ.get("SLUICE_SEED", "0")) or 1
+    source = otlp_wild.Wild(seed)
+    directory = tmp_path_factory.mktemp("wild") / "data"
+    server = sluice.Server(directory, "--publish-interval", "200ms").start()
+    sent = []
+    for items in (1, 20, 150, 60, 100, 3):
+        for signal in REQUESTS:
+            request = getattr(source, signal)(items)
+            body = request.SerializeToString()
+            answer = server.post(signal, gzip.compress(body), Content_Encoding="gzip") if items % 2 else \
+                server.post(signal, body)
+            assert answer.code == 200 and answer.body == b"", (seed, answer.body)
+            sent.append((request, answer))
+    server.wait_published()
+    server.stop()
+    return directory, sent
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_wild_comes_back(wild, reader):
+    """Out of the columns alone: nothing in it has to be kept as bytes."""
+    def check(table, row, item):
+        assert row["_sluice_raw"] is None
+        for name, value in otlp_wild.derived(table, item).items():
+            assert row[name] == value, (table, name, row[name], value)
+    check_all(*wild, reader, check)
+
+
+def test_wild_is_wild(wild):
+    """The profile holds what its description names, so that the tests above are of that."""
+    _, sent = wild
+    tables, kinds, spans = {}, set(), []
+    for request, _ in sent:
+        for table, item in otlp_rows.explode(request):
+            tables[table] = tables.get(table, 0) + 1
+            if table == "spans":
+                spans.append(item.scope_spans[0].spans[0])
+    for span in spans:
+        kinds |= {x.value.WhichOneof("value") for x in span.attributes}
+    assert set(tables) == set(otlp_rows.TABLES) and min(tables.values()) >= 30, tables
+    assert len(spans) > 300 and all(len(span.attributes) == 30 for span in spans)
+    assert kinds >= {"string_value", "int_value", "double_value", "bool_value", "bytes_value", "array_value",
+                     "kvlist_value", None}
+    assert len({span.trace_id for span in spans}) == len(spans)
+    stacks = [a.value.string_value for span in spans for event in span.events for a in event.attributes
+              if a.key == "exception.stacktrace"]
+    assert stacks and min(map(len, stacks)) >= 4000
+    assert any(span.links for span in spans) and any(len(span.events) > 1 for span in spans)
+    starts = [span.start_time_unix_nano for span in spans]
+    assert starts != sorted(starts) and max(starts) - min(starts) > 86400 * 10**9
 
 
 def plain(value):

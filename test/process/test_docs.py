@@ -14,8 +14,7 @@ import sluice
 README = (sluice.TOP / "README.md").read_text()
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.M | re.S)
+blocks = sluice.snippets
 
 
 @pytest.fixture(scope="module")

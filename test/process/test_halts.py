@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Others change a table, or the data directory is not what it was: that lane alone halts, ingest goes on,
 and the command that the halt names resolves it (E12, E15, E16). TC2, TC9, TE9."""
+import json
 import os
+import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -356,6 +359,37 @@ def test_a_copy_made_while_the_original_ran(server, book, tmp_path):
     server.kill()
     server.start()
     finish(server, book, logs=logs)
+
+
+@faults.needs_strace
+def test_E14_a_backup_taken_while_files_were_written(server, book, tmp_path):
+    """The intent in it is of files that have been committed since: they stay, and nothing stands twice."""
+    trace = faults.Trace(server, tmp_path / "trace")
+    book.must_send(server, book.new())
+    server.wait_published()
+    trace.end()
+    nth = next(n for call, n, line in faults.points_of(trace.calls()) if call == "openat" and ".parquet" in line)
+    trace = faults.Trace(server, tmp_path / "trace", "openat", f"signal=STOP:when={nth}")
+    request = book.new()
+    book.must_send(server, request)
+    task = pathlib.Path(f"/proc/{server.process.pid}/status")
+    faults.wait_for(lambda: "State:\tT" in task.read_text() or "State:\tt" in task.read_text(), what="the stop")
+    backup = tmp_path / "backup"
+    shutil.copytree(server.directory / "publish", backup)
+    os.kill(server.process.pid, signal.SIGCONT)
+    trace.end()
+    server.wait_published()
+    book.must_send(server, book.new())
+    server.wait_published()
+    server.stop()
+    intent = json.loads((backup / "otel.logs.journal").read_text().split("\n", 1)[1])
+    assert intent["state"] == "intent", intent
+    shutil.rmtree(server.directory / "publish")
+    backup.rename(server.directory / "publish")
+    server.start()
+    server.wait_published()
+    assert not (server.directory / "publish/otel.logs.journal").exists(), "the intent was dealt with"
+    finish(server, book)
 
 
 def can_mount():

@@ -83,7 +83,7 @@ static enum status sim_open(struct env *env, const char *path, unsigned flags,
     if (!inode)
         inode = disk_create(&node->disk, path, false);
     if ((flags & ENV_TRUNCATE) && !disk_resize(&node->disk, inode, 0))
-        CHECK(!"shrinking needs no room");
+        CHECK(false && "shrinking needs no room");
     inode->opens++;
     *file = (struct sim_file){.base.ops = &sim_ops,
                               .node = node,

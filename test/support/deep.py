@@ -80,10 +80,10 @@ class Relay:
 
 
 class Collector:
-    """A Collector with a configuration of the caller's. `metrics` is the port of its own metrics, `ports`
-    are those of its receivers."""
+    """A Collector with a configuration of the caller's, laid over the YAML texts in `below`. `metrics` is
+    the port of its own metrics, `ports` are those of its receivers."""
 
-    def __init__(self, home, config, metrics, ports, wrapper=(), env=None):
+    def __init__(self, home, config, metrics, ports, wrapper=(), env=None, below=()):
         self.home, self.metrics, self.ports = pathlib.Path(home), metrics, ports
         self.wrapper, self.env = wrapper, env or {}
         self.home.mkdir(parents=True, exist_ok=True)
@@ -91,13 +91,16 @@ class Collector:
             "logs": {"level": "warn"},
             "metrics": {"level": "normal", "readers": [{"pull": {"exporter": {"prometheus": {
                 "host": "127.0.0.1", "port": metrics}}}}]}}
-        (self.home / "config.yaml").write_text(json.dumps(config))
+        self.configs = []
+        for i, text in enumerate([*below, json.dumps(config)]):
+            self.configs += ["--config", str(self.home / f"config-{i}.yaml")]
+            (self.home / f"config-{i}.yaml").write_text(text)
         self.log_file = open(self.home / "collector.log", "ab")
         self.process = None
 
     def start(self):
         self.process = subprocess.Popen(
-            [*self.wrapper, str(HOME / "collector/collector"), "--config", str(self.home / "config.yaml")],
+            [*self.wrapper, str(HOME / "collector/collector"), *self.configs],
             stdout=self.log_file, stderr=self.log_file, env={**os.environ, **self.env})
         deadline = time.monotonic() + 30
         while True:

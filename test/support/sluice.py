@@ -17,6 +17,11 @@ BINARY = pathlib.Path(os.environ.get("SLUICE_BINARY", TOP / "build/dev/src/app/c
 SIGNALS = ("logs", "traces", "metrics")
 
 
+def snippets(language, page="README.md"):
+    """The blocks of code of a page, as they stand."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (TOP / page).read_text(), re.M | re.S)
+
+
 class Answer:
     def __init__(self, code, headers, body):
         self.code, self.headers, self.body = code, headers, body
@@ -155,6 +160,39 @@ def read_duckdb(directory, table):
 def read_polars(directory, table):
     import polars
     return polars.scan_iceberg(catalog(directory).load_table(("otel", table))).collect().to_arrow()
+
+
+def data_files(directory, table, ns="otel"):
+    """Paths of a table's data files: catalog by sqlite3, metadata by json, manifests by fastavro."""
+    import contextlib
+    import sqlite3
+
+    import fastavro
+
+    def avro(uri):
+        with open(uri.removeprefix("file://"), "rb") as file:
+            return list(fastavro.reader(file))
+    with contextlib.closing(sqlite3.connect(f"file:{directory}/catalog.db?mode=ro", uri=True)) as database:
+        (location,), = database.execute("SELECT metadata_location FROM iceberg_tables WHERE table_namespace = ?"
+                                        " AND table_name = ?", (ns, table))
+    metadata = json.loads(pathlib.Path(location.removeprefix("file://")).read_bytes())
+    snapshot, = [s for s in metadata["snapshots"] if s["snapshot-id"] == metadata["current-snapshot-id"]]
+    entries = [e for manifest in avro(snapshot["manifest-list"]) for e in avro(manifest["manifest_path"])
+               if e["status"] != 2]
+    assert entries and all(e["data_file"]["content"] == 0 for e in entries), "data files alone"
+    return [(e["data_file"]["file_path"].removeprefix("file://"), e["data_file"]["record_count"])
+            for e in entries]
+
+
+def read_pyarrow(directory, table, ns="otel"):
+    """By pyarrow's Parquet reader alone; the manifests say which files."""
+    import pyarrow
+    import pyarrow.parquet
+    found = []
+    for path, count in data_files(directory, table, ns):
+        found.append(pyarrow.parquet.ParquetFile(path).read())
+        assert found[-1].num_rows == count, path
+    return pyarrow.concat_tables(found)
 
 
 def clickhouse(query, directory, form="TSV"):

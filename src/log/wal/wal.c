@@ -143,7 +143,7 @@ _Noreturn void wal_die(struct wal *wal, const struct error *err)
         queue = next;
     }
     env_fatal_exit(wal->env, 74, why.message);
-    CHECK(!"env_fatal_exit returned");
+    CHECK(false && "env_fatal_exit returned");
     for (;;)
         continue;
 }
