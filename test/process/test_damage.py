@@ -118,6 +118,7 @@ def test_what_the_lost_file_stood_for_is_found_again(server, book, kind):
     damage(own_file(server, kind), "noise")
     server.start()
     lane = halted_for(server, book, own_file(server, kind))
+    outlives_the_process(server, lane)
     words = shlex.split(lane["remedy"])[1:]
     refused = server.command(*words, check=86)
     assert "rolled back" in refused.stderr, refused
@@ -242,9 +243,10 @@ def test_catalog(server, book, how):
     refused = end_halts(server, lanes, check=86)
     assert str(server.directory / "catalog.db") in refused.stderr
     assert server.lane("otel.logs")["remedy"] == lanes[0]["remedy"]
-    server.stop()
-    server.start()
-    assert server.status()["lanes"][0]["reason"] == lanes[0]["reason"]
+    if how in ("header", "page 3"):
+        server.stop()
+        server.start()
+        assert server.status()["lanes"][0]["reason"] == lanes[0]["reason"]
     shutil.copy(server.directory.parent / "backup.db", server.directory / "catalog.db")
     end_halts(server, lanes)
     finish(server, book)

@@ -471,8 +471,10 @@ static bool server_open(struct instance *instance)
         model_check_open(instance);
         status = open_lake(instance, &err);
     }
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        rot_end(instance);
         return true;
+    }
     say(model, "%s does not open: %s", instance->root, err.message);
     if (!is_expected(model, status))
         fail(model, "%s does not open: %s", instance->root, err.message);

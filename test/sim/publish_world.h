@@ -31,6 +31,7 @@ enum story {
     STORY_OLD_DATA_MOVED, /* the same into another directory: takes over, or halts */
     STORY_COPY,           /* a copy of the directory runs beside the original */
     STORY_DAMAGE,         /* others roll a table back, or drop it: halts */
+    STORY_ROT,            /* a lane's own files are damaged: halts, and goes on when it is told */
     STORY_COUNT
 };
 
@@ -86,6 +87,7 @@ struct instance {
     bool has_new_log; /* its log was put back: what it lacks is to be found out */
     bool has_old_state;
     bool must_halt[TABLES_MAX];
+    bool is_rotten[TABLES_MAX];  /* nobody has opened the damaged file yet */
     bool is_stopped[TABLES_MAX]; /* halted or stood down, when last asked */
     bool is_settled;             /* nothing left to publish, in the last rounds */
     char reason[TABLES_MAX][480];
@@ -133,6 +135,7 @@ extern struct totals {
     uint64_t commits, rebases, retries, takeovers, halts, stand_downs, kept_going;
     uint64_t halts_without_evidence; /* of damages that no reading of the table could still show */
     uint64_t intents_found, descriptors_found, rollbacks, tables_dropped, backups_live, decisions;
+    uint64_t checkpoints_rotten, journals_rotten, halts_rotten, rot_ended;
     uint64_t foreign_applied, foreign_failed, foreign_unknown, properties_set, properties_removed,
         snapshots_expired;
     uint64_t stories[STORY_COUNT];
@@ -169,6 +172,10 @@ void node_define_tables(struct model *model);
 /* ---- publish_damage.c ---- */
 
 void damage_do(struct model *model);
+/* Damages one of the lanes' own files, if there is one. */
+void rot_do(struct model *model);
+/* An instance that has just been opened: its lanes have halted, and are told to go on. */
+void rot_end(struct instance *instance);
 
 /* ---- publish_copies.c ---- */
 

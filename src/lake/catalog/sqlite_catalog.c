@@ -46,6 +46,14 @@ static const char create_tables[] =
 
 /* ---- statements ---- */
 
+static enum status damaged(struct sqlite_catalog *catalog, const char *how, struct error *err)
+{
+    catalog->is_damaged = true;
+    return error_set(err, STATUS_CORRUPT,
+                     "catalog %.150s: damaged (%.200s); a good copy has to be put in its place",
+                     catalog->path, how);
+}
+
 static enum status fail(struct sqlite_catalog *catalog, const char *what, struct error *err)
 {
     int code = sqlite3_errcode(catalog->db);
@@ -63,9 +71,7 @@ static enum status fail(struct sqlite_catalog *catalog, const char *what, struct
         break;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        status = STATUS_CORRUPT;
-        catalog->is_damaged = true;
-        break;
+        return damaged(catalog, sqlite3_errmsg(catalog->db), err);
     default:
         status = STATUS_IO;
         break;
@@ -339,11 +345,8 @@ static enum status sqlite_check(struct catalog *base, struct error *err)
     arena_init(&arena, 0);
     enum status status =
         query_texts(catalog, "PRAGMA integrity_check(1)", NULL, 0, &arena, &texts, &count, err);
-    if (status == STATUS_OK && (count == 0 || strcmp(texts[0], "ok") != 0)) {
-        catalog->is_damaged = true;
-        status = error_set(err, STATUS_CORRUPT, "catalog %.150s: %.200s", catalog->path,
-                           count ? texts[0] : "no answer");
-    }
+    if (status == STATUS_OK && (count == 0 || strcmp(texts[0], "ok") != 0))
+        status = damaged(catalog, count ? texts[0] : "no answer", err);
     arena_deinit(&arena);
     leave(catalog);
     return status;
