@@ -458,6 +458,61 @@ def test_a_flipped_byte_is_resolved_by_the_commands_that_the_halt_names(tmp_path
     finish(server, book)
 
 
+@pytest.mark.parametrize("how", ["wiped", "gone"])
+def test_L20_a_segment_that_cannot_be_read_halts_every_lane_that_it_may_hold(tmp_path, request, how):
+    """Nothing says any more which tables had rows in it: no lane may take them for never written."""
+    long = ("--publish-interval", "1h", "--publish-bytes", "1GiB", "--log-segment-bytes", "1MiB",
+            "--log-seal-after", "300ms")
+    server = sluice.Server(tmp_path / "data", *FLAGS, *long).start()
+    request.addfinalizer(server.kill)
+    book, lost = ledger.Ledger(), []
+    sealed = server.directory / "log/sealed"
+
+    def send_and_seal(count):
+        before = len(list(sealed.iterdir()))
+        sent = [book.new(table) for table in ("logs", "spans") for _ in range(count)]
+        for one in sent:
+            book.must_send(server, one)
+        faults.wait_for(lambda: len(list(sealed.iterdir())) > before, what="the seal")
+        return sent
+
+    send_and_seal(3)
+    before = set(sealed.iterdir())
+    lost = send_and_seal(3)
+    victim, = set(sealed.iterdir()) - before
+    send_and_seal(2)
+    server.kill()
+    kept = victim.read_bytes()
+    if how == "wiped":
+        victim.write_bytes(kept[:4096] + bytes(len(kept) - 4096))
+    else:
+        victim.unlink()
+    server.flags = FLAGS
+    server.start()
+    faults.wait_for(lambda: all(lane["state"] == "halted" for lane in server.status()["lanes"]), what="the halts")
+    damage, = server.status()["log"]["damage"]
+    assert "log_damaged_ranges 1" in server.get("/metrics")[1]
+    assert server.get("/readyz")[0] == 503 and "damaged" in server.command("status", check=0).stdout
+    assert server.command("watermark").returncode == 1
+    book.must_send(server, book.new())  # ingest goes on
+    lane = server.lane("otel.logs")
+    assert f"{damage['seq_first']} to {damage['seq_last']} are damaged" in lane["reason"]
+    server.stop()
+    victim = next((path for path in (server.directory / "log").rglob(victim.name)), None)
+    assert how == "gone" or victim.stat().st_size == len(kept), "what is damaged is kept"
+    if how == "wiped":  # the disk gives the bytes back: nothing was lost, and nothing is repaired
+        victim.write_bytes(kept)
+        server.start()
+    else:
+        assert "are void now" in server.command("log", "repair", "--confirm", check=0).stdout
+        server.start()
+        for one in lost:
+            book.requests.remove(one)
+    for lane in server.status()["lanes"]:
+        server.command("clear-halt", lane["table"], "--confirm", "--accept", check=0)
+    finish(server, book)
+
+
 # ---- retention ----
 
 def test_TE9_what_is_not_published_is_not_trimmed(tmp_path, request):

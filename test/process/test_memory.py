@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory has a bound that neither load nor a catalog that stands still moves: 512 MiB for `wild` over 64
 connections. Ten minutes in the deep run, the catalog locked for two of them; seconds in every run."""
+import concurrent.futures
+import gzip
 import os
 import pathlib
 import re
@@ -39,3 +41,34 @@ def test_memory_stays_bounded_while_the_catalog_stands_still(tmp_path):
     rows = sum(lane["rows"] for lane in server.status()["lanes"])
     assert rows == items and memory_mib(server, "VmHWM") <= 512, memory_mib(server, "VmHWM")
     server.stop()
+
+
+def test_rows_that_hold_nothing_are_bounded_too(tmp_path):
+    """A kilobyte on the wire may be half a million empty records, which are large in memory alone."""
+    server = sluice.Server(tmp_path / "data", "--publish-interval", "1s").start()
+    records = b"\x12\x00" * 499_999  # ScopeLogs.log_records
+    scope = b"\x12" + varint(len(records)) + records
+    body = gzip.compress(b"\x0a" + varint(len(scope)) + scope)
+    assert len(body) < 2048
+
+    def send(_):
+        deadline = time.monotonic() + 120
+        while (answer := server.post("logs", body, Content_Encoding="gzip")).code == 503:
+            assert answer.headers["Retry-After"] and time.monotonic() < deadline
+            time.sleep(0.2)
+        assert answer.code == 200, answer.body
+
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        list(pool.map(send, range(16)))
+    server.wait_published(300)
+    assert server.lane("otel.logs")["rows"] == 16 * 499_999
+    assert memory_mib(server, "VmHWM") <= 512, memory_mib(server, "VmHWM")
+    server.stop()
+
+
+def varint(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])

@@ -103,15 +103,15 @@ static void rot_main(void *context)
              model->definitions[rot->table].name, rot->kind);
     if (files_read(model->env, path, 1 << 20, &bytes, &err) != STATUS_OK)
         return;
-    if (bytes.length && pick(model, 3))
-        bytes.data[pick(model, bytes.length)] ^= (uint8_t)(1 << pick(model, 8));
+    if (bytes.length && pick(model, 3)) /* not one that turns a hex digit's case alone */
+        bytes.data[pick(model, bytes.length)] ^= (uint8_t)(0x80 | (1 << pick(model, 8)));
     else
         buf_truncate(&bytes, bytes.length ? pick(model, bytes.length) : 0);
     rot->is_done = files_replace(model->env, path, bytes.data, bytes.length, &err) == STATUS_OK;
     buf_deinit(&bytes);
 }
 
-void rot_do(struct model *model)
+void lane_rot_do(struct model *model)
 {
     static const struct {
         const char *kind;
@@ -135,11 +135,11 @@ void rot_do(struct model *model)
     }
 }
 
-void rot_end(struct instance *instance)
+void lane_rot_end(struct instance *instance)
 {
     struct model *model = instance->model;
     struct error err;
-    for (uint32_t t = 0; model->story == STORY_ROT && t < model->tables; t++) {
+    for (uint32_t t = 0; model->story == STORY_LANE_ROT && t < model->tables; t++) {
         struct publish_lane_info info;
         CHECK(publisher_lane_at(instance->publisher, t, &info));
         if (instance->is_rotten[t] && info.state != PUBLISH_HALTED)

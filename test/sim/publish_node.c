@@ -378,7 +378,8 @@ static void lanes_note(struct instance *instance)
         }
         instance->is_stopped[t] = is_stopped;
         snprintf(instance->reason[t], sizeof instance->reason[t], "%s", info.reason);
-        if (is_stopped && !instance->must_halt[t] && model->story != STORY_COPY)
+        if (is_stopped && !instance->must_halt[t] && model->story != STORY_COPY &&
+            !model->is_rotten)
             fail(model, "table %u halted without a reason: %s", t, info.reason);
     }
 }
@@ -472,7 +473,7 @@ static bool server_open(struct instance *instance)
         status = open_lake(instance, &err);
     }
     if (status == STATUS_OK) {
-        rot_end(instance);
+        lane_rot_end(instance);
         return true;
     }
     say(model, "%s does not open: %s", instance->root, err.message);
@@ -558,6 +559,10 @@ static void instance_heal(struct instance *instance)
     struct model *model = instance->model;
     if (model->is_quiet)
         accept_damage(instance);
+    if (model->is_rotten) {
+        publish_all(instance);
+        rot_repair(instance);
+    }
     for (uint32_t g = 0; g < model->groups && (!model->is_quiet || model->accepted_from); g++) {
         enum status status = append(instance, g, (1u << model->tables) - 1, WAL_SYNCED);
         for (int i = 0; i < 50 && status == STATUS_NO_SPACE; i++) { /* the budget: publish first */

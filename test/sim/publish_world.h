@@ -31,7 +31,8 @@ enum story {
     STORY_OLD_DATA_MOVED, /* the same into another directory: takes over, or halts */
     STORY_COPY,           /* a copy of the directory runs beside the original */
     STORY_DAMAGE,         /* others roll a table back, or drop it: halts */
-    STORY_ROT,            /* a lane's own files are damaged: halts, and goes on when it is told */
+    STORY_ROT,            /* the disk loses a sealed segment, or bits of it: halts */
+    STORY_LANE_ROT,       /* or bits of a lane's own file: halts, and goes on when it is told to */
     STORY_COUNT
 };
 
@@ -107,6 +108,7 @@ struct model {
     bool is_healing;             /* the last rounds: no faults, all is published */
     bool is_quiet;               /* the very last one: nothing is written either */
     bool is_damaged, is_dropped; /* table 0 */
+    bool is_rotten;              /* the log, and nobody has repaired it */
     bool is_evidence_seen;       /* a round was refused for a roll-back */
     bool is_evidence_gone;       /* before that, the other engine expired the snapshots below */
     size_t accepted_from;        /* entries from here on are published again */
@@ -139,6 +141,7 @@ extern struct totals {
     uint64_t foreign_applied, foreign_failed, foreign_unknown, properties_set, properties_removed,
         snapshots_expired;
     uint64_t stories[STORY_COUNT];
+    uint64_t rots[3], rotten_entries, rot_halts; /* bits, wiped, gone */
     uint64_t tails_cut, segments_dropped, acks_checked, orphans_checked, came_back;
     struct sim_counts sim;
 } totals;
@@ -172,10 +175,16 @@ void node_define_tables(struct model *model);
 /* ---- publish_damage.c ---- */
 
 void damage_do(struct model *model);
-/* Damages one of the lanes' own files, if there is one. */
-void rot_do(struct model *model);
+/* Damages some of the lanes' own files, if there are any. */
+void lane_rot_do(struct model *model);
 /* An instance that has just been opened: its lanes have halted, and are told to go on. */
-void rot_end(struct instance *instance);
+void lane_rot_end(struct instance *instance);
+
+/* ---- publish_rot.c ---- */
+
+void rot_do(struct model *model);
+/* The operator repairs the log and clears the halts; publication has come to an end before. */
+void rot_repair(struct instance *instance);
 
 /* ---- publish_copies.c ---- */
 

@@ -114,8 +114,9 @@ static enum story story_choose(struct model *model)
 {
     uint64_t choice = pick(model, 100);
     return choice < 52   ? STORY_PLAIN
-           : choice < 60 ? STORY_ROT
-           : choice < 67 ? STORY_DAMAGE
+           : choice < 58 ? STORY_LANE_ROT
+           : choice < 63 ? STORY_DAMAGE
+           : choice < 67 ? STORY_ROT
            : choice < 76 ? STORY_OLD_STATE
            : choice < 84 ? STORY_OLD_DATA
            : choice < 90 ? STORY_OLD_DATA_MOVED
@@ -213,8 +214,11 @@ static void twist(struct model *model, const struct saved_dir *saved)
         damage_do(model);
         sim_sqlite_drop();
         break;
-    case STORY_PLAIN:
     case STORY_ROT:
+        rot_do(model);
+        break;
+    case STORY_PLAIN:
+    case STORY_LANE_ROT:
     case STORY_COUNT:
         break;
     }
@@ -224,15 +228,15 @@ static void story_tell(struct model *model)
 {
     uint64_t rounds = 2 + pick(model, 4), number = 0;
     uint64_t saved_after = pick(model, rounds), put_after = saved_after;
-    bool is_told = model->story == STORY_PLAIN || model->story == STORY_ROT;
+    bool is_told = model->story == STORY_PLAIN || model->story == STORY_LANE_ROT;
     if (model->story != STORY_COPY)
         put_after += pick(model, rounds - saved_after);
     for (; number < rounds; number++) {
-        model->wants_copy =
-            !is_told && number == saved_after && model->story != STORY_DAMAGE && pick(model, 2);
+        model->wants_copy = !is_told && number == saved_after && model->story != STORY_DAMAGE &&
+                            model->story != STORY_ROT && pick(model, 2);
         run_with_faults(model, number);
-        if (model->story == STORY_ROT && pick(model, 3))
-            rot_do(model);
+        if (model->story == STORY_LANE_ROT && pick(model, 3))
+            lane_rot_do(model);
         const char *root = model->story == STORY_OLD_STATE ? model->instances[0].state_dir
                                                            : model->instances[0].root;
         if (!is_told && number == saved_after && !model->saved)
@@ -288,7 +292,7 @@ static uint64_t run_seed(uint64_t seed, bool is_verbose)
     model->story = story_choose(model);
     model->engine_expires = pick(model, 3) == 0;
     model->engine_forgets = !model->engine_expires && pick(model, 3) == 0;
-    if (model->story == STORY_ROT) /* with what the lane knew it would have to ask */
+    if (model->story == STORY_LANE_ROT) /* with what the lane knew it would have to ask */
         model->engine_forgets = false;
     options_choose(model);
     node_define_tables(model);
@@ -346,10 +350,16 @@ static const struct {
     {"stories: the same, elsewhere", &totals.stories[STORY_OLD_DATA_MOVED]},
     {"stories: a copy beside the original", &totals.stories[STORY_COPY]},
     {"stories: others damaged a table", &totals.stories[STORY_DAMAGE]},
-    {"stories: files of a lane damaged", &totals.stories[STORY_ROT]},
+    {"stories: files of a lane rot", &totals.stories[STORY_LANE_ROT]},
     {"checkpoints damaged", &totals.checkpoints_rotten},
     {"journals damaged", &totals.journals_rotten},
     {"halts of damage ended", &totals.rot_ended},
+    {"stories: the log rots", &totals.stories[STORY_ROT]},
+    {"segments with flipped bits", &totals.rots[0]},
+    {"segments wiped", &totals.rots[1]},
+    {"segments gone", &totals.rots[2]},
+    {"promised entries lost to rot, and their lanes halted", &totals.rotten_entries},
+    {"halts over damage, cleared", &totals.rot_halts},
     {"tables rolled back", &totals.rollbacks},
     {"tables dropped", &totals.tables_dropped},
     {"halts cleared", &totals.decisions},

@@ -38,6 +38,10 @@ static void print_status(const struct json_value *json)
     printf("log      %lld of %lld MiB allocated, %lld sealed and %lld committed segments\n",
            number(log, "allocated_bytes") >> 20, number(log, "budget_bytes") >> 20,
            number(log, "segments_sealed"), number(log, "segments_committed"));
+    const struct json_value *damage = json_get(log, "damage");
+    for (const struct json_value *at = damage ? damage->first : NULL; at; at = at->next)
+        printf("         damaged: entries %lld to %lld, %s\n", number(at, "seq_first"),
+               number(at, "seq_last"), json_get_text(at, "where"));
     for (const struct json_value *lane = lanes ? lanes->first : NULL; lane; lane = lane->next) {
         printf("lane     %-28s %-10s %10lld rows in %lld commits, %lld behind\n",
                json_get_text(lane, "table"), json_get_text(lane, "state"), number(lane, "rows"),

@@ -59,6 +59,22 @@ static void put_lanes(struct json_writer *writer, struct server *server)
     json_write_array_end(writer);
 }
 
+static void put_damage(struct json_writer *writer, struct wal *wal)
+{
+    struct wal_damage damage;
+    json_write_key(writer, "damage");
+    json_write_array_begin(writer);
+    for (size_t i = 0; wal_damage_at(wal, i, &damage); i++) {
+        json_write_object_begin(writer);
+        put_u64(writer, "group", damage.group);
+        put_u64(writer, "seq_first", damage.seq_first);
+        put_u64(writer, "seq_last", damage.seq_last);
+        put_text(writer, "where", damage.where);
+        json_write_object_end(writer);
+    }
+    json_write_array_end(writer);
+}
+
 static void put_log(struct json_writer *writer, struct server *server)
 {
     struct wal *wal = server->stack.wal;
@@ -81,6 +97,7 @@ static void put_log(struct json_writer *writer, struct server *server)
     put_u64(writer, "producers", usage.producers);
     json_write_key(writer, "is_refusing");
     json_write_bool(writer, usage.is_refusing);
+    put_damage(writer, wal);
     json_write_object_end(writer);
 }
 
@@ -206,6 +223,15 @@ static void put_lane_metrics(struct buf *out, struct server *server)
     }
 }
 
+static uint64_t count_damage(struct wal *wal)
+{
+    struct wal_damage damage;
+    uint64_t count = 0;
+    while (wal_damage_at(wal, count, &damage))
+        count++;
+    return count;
+}
+
 void server_put_metrics(struct server *server, struct buf *out)
 {
     struct ingest_stats stats = ingest_stats(server->ingest);
@@ -244,6 +270,8 @@ void server_put_metrics(struct server *server, struct buf *out)
            usage.is_refusing);
     metric(out, "log_refused_submissions_total", "counter", "Submissions refused.",
            usage.submissions_refused);
+    metric(out, "log_damaged_ranges", "gauge", "Ranges of entries that cannot be read.",
+           count_damage(server->stack.wal));
     metric(out, "http_connections", "gauge", "Open OTLP connections.", http.connections_open);
     metric(out, "http_timeouts_total", "counter", "Requests that took too long.",
            http.timeouts_total);

@@ -112,6 +112,7 @@ struct ingest_worker {
     _Atomic bool is_woken;   /* `wake` is posted */
     struct http_task wake;
     unsigned in_flight;
+    size_t in_flight_bytes;
     _Atomic uint64_t counters[COUNTER_COUNT];
     _Atomic uint64_t ack_buckets[ACK_BUCKETS];
 };

@@ -9,6 +9,8 @@
 
 enum {
     IN_FLIGHT_MAX = 8,           /* submissions a worker may have under way */
+    IN_FLIGHT_BYTES = 64 << 20,  /* or so many bytes of them */
+    KEPT_BYTES = 16 << 20,       /* larger buffers are given back once they are empty */
     FLUSH_EARLY_BYTES = 2 << 20, /* worth a unit of its own while another is in flight */
     FLUSH_NOW_BYTES = 16 << 20,
     EARLY_IN_FLIGHT = 3,
@@ -27,7 +29,7 @@ static size_t builder_bytes(const struct ingest_worker *worker)
 
 bool ingest_worker_is_full(const struct ingest_worker *worker)
 {
-    return worker->in_flight >= IN_FLIGHT_MAX;
+    return worker->in_flight >= IN_FLIGHT_MAX || worker->in_flight_bytes >= IN_FLIGHT_BYTES;
 }
 
 static struct ingest_submission *take_submission(struct ingest_worker *worker)
@@ -41,6 +43,41 @@ static struct ingest_submission *take_submission(struct ingest_worker *worker)
     if (submission)
         submission->worker = worker;
     return submission;
+}
+
+static size_t payload_bytes(const struct ingest_submission *submission)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < submission->wal.entry_count; i++)
+        bytes += submission->entries[i].payload.length;
+    return bytes;
+}
+
+static void give_back(struct ingest_submission *submission)
+{
+    struct ingest_worker *worker = submission->worker;
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
+        if (submission->payloads[i].capacity > KEPT_BYTES)
+            buf_deinit(&submission->payloads[i]);
+    }
+    submission->next = worker->free_submissions;
+    worker->free_submissions = submission;
+}
+
+/* Room for the next rows; what a large request needed is not kept for small ones. */
+static void clear_builders(struct otlp_decoder *decoder)
+{
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
+        struct otlp_batch *batch = decoder->batches[i];
+        if (!batch || !batch->rows)
+            continue;
+        if (otlp_batch_bytes(batch) > KEPT_BYTES) {
+            otlp_batch_destroy(batch);
+            decoder->batches[i] = NULL; /* made again when it is needed */
+        } else {
+            otlp_batch_clear(batch);
+        }
+    }
 }
 
 /* ---- completion ---- */
@@ -150,14 +187,14 @@ static void submission_task(struct http_task *task)
     struct ingest_worker *worker = submission->worker;
     struct ingest_request *request = submission->requests;
     worker->in_flight--;
+    worker->in_flight_bytes -= payload_bytes(submission);
     while (request) {
         struct ingest_request *next = request->next;
         complete_request(request, submission);
         request = next;
     }
     submission->requests = NULL;
-    submission->next = worker->free_submissions;
-    worker->free_submissions = submission;
+    give_back(submission);
 }
 
 static void wake_task(struct http_task *task)
@@ -288,16 +325,11 @@ void ingest_worker_flush(struct ingest_worker *worker)
         }
         encode_producers(worker, submission);
     }
-    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
-        if (worker->decoder.batches[i] && worker->decoder.batches[i]->rows)
-            otlp_batch_clear(worker->decoder.batches[i]);
-    }
+    clear_builders(&worker->decoder);
     if (status != STATUS_OK) {
         fail_all(worker, status, err.message);
-        if (submission) {
-            submission->next = worker->free_submissions;
-            worker->free_submissions = submission;
-        }
+        if (submission)
+            give_back(submission);
         return;
     }
     submission->requests = worker->requests;
@@ -309,6 +341,7 @@ void ingest_worker_flush(struct ingest_worker *worker)
     worker->requests = NULL;
     worker->requests_tail = &worker->requests;
     worker->in_flight++;
+    worker->in_flight_bytes += payload_bytes(submission);
     wal_submit(worker->ingest->wal, &submission->wal);
 }
 

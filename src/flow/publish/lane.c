@@ -555,13 +555,18 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     return error_set(err, STATUS_INTERNAL, "%s: no such decision", lane->name);
 }
 
-static struct wal_pending group_pending(struct lane *lane, uint32_t group)
+/* Up to here the log has nothing that the lane has still to do. */
+static uint64_t done_through(struct lane *lane, uint32_t group)
 {
     struct wal_ack ack = {0};
-    uint64_t after = 0;
-    if (wal_ack_get(lane->publisher->wal, lane->table_id, group, &ack))
-        after = ack.through.seq > ack.committed.seq ? ack.through.seq : ack.committed.seq;
-    return wal_pending(lane->publisher->wal, group, lane->table_id, after);
+    if (!wal_ack_get(lane->publisher->wal, lane->table_id, group, &ack))
+        return 0;
+    return ack.through.seq > ack.committed.seq ? ack.through.seq : ack.committed.seq;
+}
+
+static struct wal_pending group_pending(struct lane *lane, uint32_t group)
+{
+    return wal_pending(lane->publisher->wal, group, lane->table_id, done_through(lane, group));
 }
 
 struct wal_pending lane_pending(struct lane *lane)
@@ -603,6 +608,29 @@ static enum status note_walk(struct lane *lane, const struct own_state *own, str
     return lane->kept_sequence == lane->lost_sequence ? STATUS_OK : doubt_save(lane, err);
 }
 
+static bool find_damage(struct lane *lane, struct wal_damage *out_damage)
+{
+    for (uint32_t g = 0; g < lane->publisher->group_count; g++) {
+        if (wal_damage_above(lane->publisher->wal, g, lane->table_id, done_through(lane, g),
+                             out_damage))
+            return true;
+    }
+    return false;
+}
+
+/* L20: rows that may be lost are no rows that were not there. */
+static enum status halt_on_damage(struct lane *lane, struct error *err)
+{
+    struct wal_damage damage;
+    char reason[400];
+    if (!find_damage(lane, &damage))
+        return STATUS_OK;
+    snprintf(reason, sizeof reason, "log: group %u: %llu to %llu are damaged: %s", damage.group,
+             (unsigned long long)damage.seq_first, (unsigned long long)damage.seq_last,
+             damage.where);
+    return halt_now(lane, err, reason, remedy_repair_log);
+}
+
 /* Looks at the table, decides, acts once. */
 static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done, struct error *err)
 {
@@ -612,6 +640,8 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
     char reason[400];
     enum status status;
     *out_is_done = false;
+    if (!lane->record.exists)
+        TRY(halt_on_damage(lane, err));
     status = find_table(lane, &table, err);
     if (status == STATUS_NOT_FOUND && must_publish && is_idle(lane)) {
         lane->is_recovered = true; /* no table, nothing that it could prove */

@@ -251,6 +251,7 @@ struct range {
     struct arrow_reader **readers;
     size_t entry_count, entry_capacity;
     uint64_t rows, bytes, fingerprint;
+    uint64_t expanded_bytes; /* of what was decoded, beside the payloads */
     char digest[DIGEST_TEXT_BYTES];
     struct arena arena; /* owns the schema, to which batches point */
     struct arrow_schema *schema;

@@ -6,6 +6,10 @@
  */
 #include "flow/publish/publish_internal.h"
 
+/* Payloads may be small for what they become: so many times the limit of their bytes may stand in
+ * memory, and so many rows. An entry that is larger comes alone. */
+enum { EXPANDED_FACTOR = 2, ROWS_MAX = 500000 };
+
 static bool grow(void **array, size_t *capacity, size_t count, size_t bytes)
 {
     if (count < *capacity)
@@ -69,6 +73,7 @@ static enum status decode_entry(struct range *range, const struct wal_view *view
             break;
         TRY(status);
         range->batch_count++;
+        range->expanded_bytes += batch->batch.arena.bytes_total;
         rows += (uint64_t)batch->batch.length;
     }
     if (rows != view->rows)
@@ -106,6 +111,15 @@ static enum status add_entry(struct range *range, const struct wal_view *view, s
     return STATUS_OK;
 }
 
+static bool is_full(const struct range *range, const struct wal_view *next, uint64_t bytes_max)
+{
+    if (next->schema_fingerprint != range->fingerprint)
+        return true;
+    return range->entry_count && (range->bytes + next->payload.length > bytes_max ||
+                                  range->expanded_bytes > EXPANDED_FACTOR * bytes_max ||
+                                  range->rows + next->rows > ROWS_MAX);
+}
+
 /* Reads one group until its end, the limit or another schema; *out_is_full in the last two cases.
  */
 static enum status read_group(struct lane *lane, uint32_t group, uint64_t after, uint64_t bytes_max,
@@ -127,8 +141,7 @@ static enum status read_group(struct lane *lane, uint32_t group, uint64_t after,
             continue;
         if (!range->fingerprint)
             TRY_OR_DONE(status, take_schema(lane, range, view.schema_fingerprint, err));
-        *out_is_full = view.schema_fingerprint != range->fingerprint ||
-                       (range->entry_count && range->bytes + view.payload.length > bytes_max);
+        *out_is_full = is_full(range, &view, bytes_max);
         if (*out_is_full)
             break;
         TRY_OR_DONE(status, add_entry(range, &view, sha, err));
@@ -144,12 +157,12 @@ enum status range_read(struct lane *lane, const struct positions *from, uint64_t
     struct range range = {.to = *from};
     struct sha256 sha = {0};
     uint8_t digest[SHA256_BYTES];
-    bool is_full = false;
+    bool is_at_limit = false;
     enum status status = STATUS_OK;
     arena_init(&range.arena, 0);
     if (!sha256_init(&sha))
         return out_of_memory(err);
-    for (uint32_t group = 0; group < from->count && !is_full && status == STATUS_OK; group++) {
+    for (uint32_t group = 0; group < from->count && !is_at_limit && status == STATUS_OK; group++) {
         uint64_t after = from->at[group].seq;
         const struct checkpoint *checkpoint = &lane->checkpoint;
         struct wal_ack ack;
@@ -160,7 +173,7 @@ enum status range_read(struct lane *lane, const struct positions *from, uint64_t
         if (wal_ack_get(lane->publisher->wal, lane->table_id, group, &ack) &&
             ack.through.seq > after && position_equal(ack.committed, from->at[group]))
             after = ack.through.seq;
-        status = read_group(lane, group, after, bytes_max, &range, &sha, &is_full, err);
+        status = read_group(lane, group, after, bytes_max, &range, &sha, &is_at_limit, err);
     }
     if (status != STATUS_OK) {
         sha256_abort(&sha);

@@ -556,13 +556,29 @@ static enum status segments_load(struct wal *wal, const struct names *names, str
     return STATUS_OK;
 }
 
-/* The checkpoint may know of more than the files that are left. */
+/* The farthest position that a table was acknowledged to; seq 0: none was. */
+static struct wal_position acked_end(const struct wal *wal, uint32_t group)
+{
+    struct wal_position end = {0};
+    for (size_t i = 0; i < wal->table_count; i++) {
+        const struct wal_ack *acks = wal->tables[i]->acks;
+        if (acks && acks[group].through.seq > end.seq)
+            end = acks[group].through;
+    }
+    return end;
+}
+
+/* Checkpoint and acknowledgements may know of more than the files that are left; no number of that
+ * is given out again (L3). */
 static enum status state_catch_up(struct wal *wal, struct error *err)
 {
     for (uint32_t g = 0; g < wal->group_count; g++) {
         struct group *group = &wal->groups[g];
+        struct wal_position acked = acked_end(wal, g);
         TRY(recover_group_jump(wal, g, group->state_seq + 1, group->state_chain,
                                "known to the checkpoint alone", err));
+        TRY(recover_group_jump(wal, g, acked.seq + 1, acked.chain,
+                               "known to acknowledgements alone", err));
         group->seq = group->synced_seq;
         group->chain = group->synced_chain;
     }

@@ -12,8 +12,35 @@
 
 #include "log/wal/wal_internal.h"
 
+/* Whether a damaged range may stand in the segment, whose entries of that group may be lost too. */
+static bool may_hold(const struct segment *segment, const struct damage *damage)
+{
+    bool has_run = false;
+    for (size_t i = 0; i < segment->run_count; i++) {
+        const struct run *run = segment->runs[i];
+        if (run->group != damage->group || run->count == 0)
+            continue;
+        has_run = true;
+        if (run->first_seq <= damage->last + 1 && damage->first <= run->first_seq + run->count)
+            return true;
+    }
+    return !has_run;
+}
+
+/* What is damaged stays until it is repaired: nothing else shows what it may have been. */
+static bool is_evidence(const struct wal *wal, const struct segment *segment)
+{
+    for (size_t i = 0; i < wal->damage_count; i++) {
+        if (may_hold(segment, &wal->damages[i]))
+            return true;
+    }
+    return false;
+}
+
 bool segment_is_acked(const struct wal *wal, const struct segment *segment)
 {
+    if (is_evidence(wal, segment))
+        return false;
     for (size_t i = 0; i < segment->table_count; i++) {
         const struct segment_table *row = &segment->tables[i];
         if (row->entries == 0)
@@ -28,6 +55,22 @@ bool segment_is_acked(const struct wal *wal, const struct segment *segment)
 
 /* ---- acknowledgements ---- */
 
+/* No row may be passed over because it cannot be read. Lock held. */
+static enum status ack_check_damage(struct wal *wal, uint32_t table_id, uint32_t group,
+                                    const struct wal_ack *ack, struct error *err)
+{
+    const struct wal_ack *known = wal->tables[table_id - 1]->acks;
+    uint64_t after = ack->committed.seq;
+    if (known && known[group].through.seq > after)
+        after = known[group].through.seq;
+    const struct damage *damage = damage_within(wal, group, table_id, after, ack->through.seq);
+    if (!damage)
+        return STATUS_OK;
+    return error_set(err, STATUS_CORRUPT, "log ack: group %u: %llu to %llu are damaged: %s", group,
+                     (unsigned long long)damage->first, (unsigned long long)damage->last,
+                     damage->where);
+}
+
 static enum status ack_check(struct wal *wal, uint32_t table_id, const struct wal_ack *acks,
                              struct error *err)
 {
@@ -35,12 +78,15 @@ static enum status ack_check(struct wal *wal, uint32_t table_id, const struct wa
     env_lock(wal->lock);
     if (table_id == 0 || table_id > wal->table_count)
         status = error_set(err, STATUS_INVALID, "log ack: unknown table %u", table_id);
-    for (uint32_t g = 0; g < wal->group_count && status == STATUS_OK; g++)
+    for (uint32_t g = 0; g < wal->group_count && status == STATUS_OK; g++) {
         if (acks[g].through.seq > wal->groups[g].synced_seq)
             status = error_set(err, STATUS_CONFLICT,
                                "log ack: table %u group %u: %llu is above the log's end %llu",
                                table_id, g, (unsigned long long)acks[g].through.seq,
                                (unsigned long long)wal->groups[g].synced_seq);
+        else
+            status = ack_check_damage(wal, table_id, g, &acks[g], err);
+    }
     env_unlock(wal->lock);
     return status;
 }

@@ -202,26 +202,27 @@ struct found {
 };
 
 /* An entry whose place is known and whose table is another one halts nobody else. */
-static bool concerns(struct wal *wal, const struct wal_scan *scan, const struct damage *damage)
+static bool concerns(struct wal *wal, uint32_t table_id, const struct damage *damage)
 {
     struct run *run;
     const struct index_entry *entry;
-    if (scan->table_id == 0 || damage->first != damage->last ||
+    if (table_id == 0 || damage->first != damage->last ||
         !index_find(wal, damage->group, damage->first, &run, &entry))
         return true;
-    return entry->type == WAL_DATA && entry->table_id == scan->table_id;
+    return entry->type == WAL_DATA && entry->table_id == table_id;
 }
 
-static const struct damage *damage_before(struct wal *wal, const struct wal_scan *scan,
-                                          uint64_t bound)
+const struct damage *damage_within(struct wal *wal, uint32_t group, uint32_t table_id,
+                                   uint64_t after, uint64_t last)
 {
-    for (size_t i = 0; i < wal->damage_count; i++) {
+    const struct damage *first = NULL;
+    for (size_t i = 0; i < wal->damage_count && last > after; i++) {
         const struct damage *damage = &wal->damages[i];
-        if (damage->group == scan->group && damage->last > scan->position &&
-            damage->first <= bound && concerns(wal, scan, damage))
-            return damage;
+        if (damage->group == group && damage->last > after && damage->first <= last &&
+            concerns(wal, table_id, damage) && (!first || damage->first < first->first))
+            first = damage;
     }
-    return NULL;
+    return first;
 }
 
 static const struct void_range *void_above(const struct wal *wal, uint32_t group, uint64_t after,
@@ -248,19 +249,22 @@ static enum status find_next(struct wal_scan *scan, struct found *out, struct er
         const struct index_entry *entry;
         uint64_t seq = wal->groups[scan->group].synced_seq;
         bool has_entry = index_next(wal, scan->group, scan->table_id, after, &run, &entry, &seq);
-        const struct damage *damage = damage_before(wal, scan, seq);
+        const struct damage *damage =
+            damage_within(wal, scan->group, scan->table_id, scan->position, seq);
         if (damage)
             return error_set(err, STATUS_CORRUPT, "log: group %u: %llu to %llu are damaged: %s",
                              damage->group, (unsigned long long)damage->first,
                              (unsigned long long)damage->last, damage->where);
-        const struct void_range *range = void_above(wal, scan->group, after, seq);
-        if (range && scan->table_id == 0) {
+        const struct void_range *range =
+            scan->table_id == 0 ? void_above(wal, scan->group, after, seq) : NULL;
+        if (range) {
             out->range = *range;
             return STATUS_OK;
         }
         if (!has_entry)
             return error_set(err, STATUS_NOT_FOUND, "log scan: at the end");
-        if (range && range->first <= seq && range->last >= seq) {
+        range = void_above(wal, scan->group, seq - 1, seq);
+        if (range) {
             after = range->last; /* the entry is there but was declared lost */
             continue;
         }
@@ -471,18 +475,32 @@ enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t
 
 /* ---- verification and repair ---- */
 
+static void damage_show(const struct damage *damage, struct wal_damage *out)
+{
+    *out = (struct wal_damage){
+        .group = damage->group, .seq_first = damage->first, .seq_last = damage->last};
+    memcpy(out->where, damage->where, sizeof out->where);
+}
+
 bool wal_damage_at(struct wal *wal, size_t index, struct wal_damage *out_damage)
 {
     env_lock(wal->lock);
     bool is_there = index < wal->damage_count;
-    if (is_there) {
-        const struct damage *damage = &wal->damages[index];
-        *out_damage = (struct wal_damage){
-            .group = damage->group, .seq_first = damage->first, .seq_last = damage->last};
-        memcpy(out_damage->where, damage->where, sizeof out_damage->where);
-    }
+    if (is_there)
+        damage_show(&wal->damages[index], out_damage);
     env_unlock(wal->lock);
     return is_there;
+}
+
+bool wal_damage_above(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after,
+                      struct wal_damage *out_damage)
+{
+    env_lock(wal->lock);
+    const struct damage *damage = damage_within(wal, group, table_id, after, UINT64_MAX);
+    if (damage)
+        damage_show(damage, out_damage);
+    env_unlock(wal->lock);
+    return damage != NULL;
 }
 
 /* Passes over the damage the scan stands in front of. */

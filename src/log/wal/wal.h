@@ -95,6 +95,10 @@ struct wal_damage {
     char where[160];              /* file, offset, what is wrong */
 };
 bool wal_damage_at(struct wal *wal, size_t index, struct wal_damage *out_damage);
+/* The first one above `after` that may hold rows of the table: what it lost is not in the index, so
+ * that wal_pending does not know of it. */
+bool wal_damage_above(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after,
+                      struct wal_damage *out_damage);
 /* Reads every retained entry; what does not verify becomes a damaged range. */
 enum status wal_verify(struct wal *wal, uint64_t *out_entries, struct error *err) MUST_CHECK;
 /* Turns every damaged range into VOID entries; they are durable when this returns. */
@@ -250,7 +254,9 @@ struct wal_ack {
 };
 
 /* Durable when it returns; monotone (an older one is accepted and ignored). `acks` has one element
- * a group. Segments below every table's `through` become committed and are swept or recycled. */
+ * a group. CORRUPT: `through` would pass damage that may hold rows of the table, and that the table
+ * is not committed past. Segments below every table's `through` become committed and are swept or
+ * recycled. */
 enum status wal_ack_table(struct wal *wal, uint32_t table_id, const struct wal_ack *acks,
                           struct error *err) MUST_CHECK;
 /* False if this table was never acknowledged. */

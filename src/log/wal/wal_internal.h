@@ -366,6 +366,9 @@ struct run *segment_run_find(const struct segment *segment, uint32_t group);
 struct run *segment_run_get(struct segment *segment, uint32_t group);
 bool group_run_attach(struct group *group, struct run *run);
 bool damage_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last, const char *where);
+/* The first damage in (after, last] that may hold rows of the table (0: any). Lock held. */
+const struct damage *damage_within(struct wal *wal, uint32_t group, uint32_t table_id,
+                                   uint64_t after, uint64_t last);
 /* Takes a range out of what is damaged. */
 bool damage_clear(struct wal *wal, uint32_t group, uint64_t first, uint64_t last);
 bool void_add(struct wal *wal, const struct void_range *range);
