@@ -78,7 +78,7 @@ enum status lane_load_files(struct lane *lane, struct error *err)
         lane->lost_sequence = lane->checkpoint.sequence;
     snprintf(remedy, sizeof remedy, "sluice clear-halt %s --confirm --accept", lane->name);
     lane->is_halt_of_damage = true;
-    lane_halt(lane, reason, remedy);
+    lane_stop(lane, PUBLISH_HALTED, reason, remedy);
     return STATUS_OK;
 }
 
@@ -158,10 +158,8 @@ static enum status look(struct lane *lane, struct iceberg_table **out_table,
 static enum status halt_anew(struct lane *lane, const struct obstacle *obstacle, struct error *err)
 {
     lane->is_halt_of_damage = false;
-    if (obstacle->is_newer_owner)
-        lane_stand_down(lane, obstacle->reason, obstacle->command);
-    else
-        lane_halt(lane, obstacle->reason, obstacle->command);
+    lane_stop(lane, obstacle->is_newer_owner ? PUBLISH_STOOD_DOWN : PUBLISH_HALTED,
+              obstacle->reason, obstacle->command);
     return error_set(err, STATUS_HALTED, "%.250s; to resolve it: %s", obstacle->reason,
                      obstacle->command);
 }

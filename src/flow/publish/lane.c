@@ -52,8 +52,7 @@ static void note_dropped(struct lane *lane, const char *columns)
         lane->publisher->options.dropped(lane->name, columns);
 }
 
-static void stop_lane(struct lane *lane, enum publish_state state, const char *reason,
-                      const char *remedy)
+void lane_stop(struct lane *lane, enum publish_state state, const char *reason, const char *remedy)
 {
     struct error ignored;
     env_lock(lane->publisher->lock);
@@ -65,16 +64,6 @@ static void stop_lane(struct lane *lane, enum publish_state state, const char *r
     UNUSED(status);
     tell(lane, state, reason, remedy);
     lane_wake_waiters(lane);
-}
-
-void lane_halt(struct lane *lane, const char *reason, const char *remedy)
-{
-    stop_lane(lane, PUBLISH_HALTED, reason, remedy);
-}
-
-void lane_stand_down(struct lane *lane, const char *reason, const char *remedy)
-{
-    stop_lane(lane, PUBLISH_STOOD_DOWN, reason, remedy);
 }
 
 /* The command that resolves a halt: its words before and behind the table's name. */
@@ -109,7 +98,7 @@ static enum status halt_now(struct lane *lane, struct error *err, const char *re
     char text[200];
     remedy_text(lane, remedy, text);
     lane->is_halt_of_damage = remedy.before == remedy_catalog.before;
-    lane_halt(lane, reason, text);
+    lane_stop(lane, PUBLISH_HALTED, reason, text);
     return error_set(err, STATUS_HALTED, "%s: %s", lane->name, reason);
 }
 
@@ -541,7 +530,7 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     case DECIDE_STAND_DOWN: {
         char remedy[200];
         remedy_text(lane, remedy_accept, remedy);
-        stop_lane(lane, PUBLISH_STOOD_DOWN, reason, remedy);
+        lane_stop(lane, PUBLISH_STOOD_DOWN, reason, remedy);
         return error_set(err, STATUS_FENCED, "%s: %s", lane->name, reason);
     }
     case DECIDE_HALT_REBIND:

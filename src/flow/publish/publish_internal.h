@@ -350,8 +350,8 @@ void publisher_writer_end(struct publisher *publisher);
 /* One round for a lane: whatever is open is resolved; with `must_publish`, what is synced is
  * published. OK: nothing (more) to do. Failures are noted in the lane's state. */
 enum status lane_round(struct lane *lane, bool must_publish, struct error *err);
-void lane_halt(struct lane *lane, const char *reason, const char *remedy);
-void lane_stand_down(struct lane *lane, const char *reason, const char *remedy);
+/* HALTED or STOOD_DOWN, durably (E15). */
+void lane_stop(struct lane *lane, enum publish_state state, const char *reason, const char *remedy);
 void lane_set_state(struct lane *lane, enum publish_state state, const char *reason);
 bool lane_is_due(struct lane *lane);
 /* What is synced and not yet acknowledged as published; any thread. */
