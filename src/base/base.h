@@ -14,10 +14,13 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/banned.h"
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/civil.h"
 #include "base/hash.h"
+#include "base/lines.h"
 #include "base/logline.h"
 #include "base/random.h"
 #include "base/sink.h"

@@ -318,7 +318,9 @@ static const struct command commands[] = {
                   {"--force", NULL, "replaces OUT"},
                   FLAG_JSON},
         .example = "sluice convert FILE.parquet FILE.arrow",
-        .exits = exit_of_reading,
+        .exits = "0   done\n2   damage, another format, or a type that OUT's format has not\n"
+                 "3   there is no such file\n4   OUT is there already\n"
+                 "6   a part of the format that is not supported",
     },
     {
         .name = "config",

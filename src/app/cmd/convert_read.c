@@ -3,6 +3,8 @@
  * Batches out of files of every format.
  */
 #include "app/cmd/convert_internal.h"
+#include "format/csv/csv.h"
+#include "format/ndjson/ndjson.h"
 #include "format/parquet/parquet.h"
 
 /* ---- Parquet ---- */
@@ -119,6 +121,46 @@ done:
     return status;
 }
 
+/* ---- text ---- */
+
+static enum status next_of_ndjson(void *state, struct arrow_batch *out_batch, struct error *err)
+{
+    return ndjson_reader_next(state, out_batch, err);
+}
+
+static void close_ndjson(void *state)
+{
+    ndjson_reader_destroy(state);
+}
+
+static enum status open_ndjson(struct byte_source source, struct rows_in *out_rows,
+                               struct error *err)
+{
+    struct ndjson_reader *reader;
+    TRY(ndjson_reader_create(source, NULL, &reader, err));
+    *out_rows =
+        (struct rows_in){ndjson_reader_schema(reader), next_of_ndjson, close_ndjson, reader};
+    return STATUS_OK;
+}
+
+static enum status next_of_csv(void *state, struct arrow_batch *out_batch, struct error *err)
+{
+    return csv_reader_next(state, out_batch, err);
+}
+
+static void close_csv(void *state)
+{
+    csv_reader_destroy(state);
+}
+
+static enum status open_csv(struct byte_source source, struct rows_in *out_rows, struct error *err)
+{
+    struct csv_reader *reader;
+    TRY(csv_reader_create(source, NULL, &reader, err));
+    *out_rows = (struct rows_in){csv_reader_schema(reader), next_of_csv, close_csv, reader};
+    return STATUS_OK;
+}
+
 /* ---- any ---- */
 
 enum status rows_in_open(enum file_format format, struct byte_source source,
@@ -130,7 +172,12 @@ enum status rows_in_open(enum file_format format, struct byte_source source,
     case FORMAT_ARROW:
     case FORMAT_ARROW_STREAM: /* told apart by its first bytes */
         return open_arrow(source, out_rows, err);
-    default:
-        return error_set(err, STATUS_UNSUPPORTED, "cannot be read yet");
+    case FORMAT_NDJSON:
+        return open_ndjson(source, out_rows, err);
+    case FORMAT_CSV:
+        return open_csv(source, out_rows, err);
+    case FORMAT_COUNT:
+        break;
     }
+    return error_set(err, STATUS_INTERNAL, "no such format");
 }

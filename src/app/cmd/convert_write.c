@@ -3,6 +3,7 @@
  * Batches into files of every format.
  */
 #include "app/cmd/convert_internal.h"
+#include "format/csv/csv.h"
 #include "format/parquet/parquet.h"
 
 /* The number of a name in a list that NULL ends; USAGE for another. */
@@ -128,6 +129,53 @@ static enum status open_json(struct sink sink, struct rows_out *out_rows, struct
     return STATUS_OK;
 }
 
+/* ---- CSV ---- */
+
+static enum status write_csv(void *state, const struct arrow_batch *batch, struct error *err)
+{
+    return csv_writer_write(state, batch, err);
+}
+
+static enum status finish_csv(void *state, struct error *err)
+{
+    return csv_writer_finish(state, err);
+}
+
+static void close_csv(void *state)
+{
+    csv_writer_destroy(state);
+}
+
+/* Lists, maps, structs as JSON, and what has an origin as in JSON, without its quotes. */
+static bool put_value(void *context, const struct arrow_field *field,
+                      const struct arrow_array *array, int64_t i, struct buf *out)
+{
+    const struct leaf_writer leaves = {.write = row_write_arrow_leaf};
+    struct json_writer json;
+    struct buf text = {0};
+    UNUSED(context);
+    if (!field->child_count && (field->type != ARROW_FIXED || !field->origin))
+        return false;
+    json_writer_init(&json, &text);
+    row_write_slot(&json, &leaves, 0, field, array, i);
+    size_t quotes = text.length > 1 && text.data[0] == '"';
+    buf_put(out, text.data + quotes, text.length - 2 * quotes);
+    out->failed |= text.failed;
+    buf_deinit(&text);
+    return true;
+}
+
+static enum status open_csv(const struct arrow_schema *schema, struct sink sink,
+                            struct rows_out *out_rows, struct error *err)
+{
+    struct csv_writer_options options = csv_writer_options_default();
+    struct csv_writer *writer;
+    options.value = put_value;
+    TRY(csv_writer_create(schema, &options, sink, &writer, err));
+    *out_rows = (struct rows_out){write_csv, finish_csv, close_csv, writer};
+    return STATUS_OK;
+}
+
 /* ---- any ---- */
 
 enum status rows_out_open(enum file_format format, const struct arrow_schema *schema,
@@ -146,7 +194,10 @@ enum status rows_out_open(enum file_format format, const struct arrow_schema *sc
         return open_arrow(ARROW_STREAM, schema, compression, sink, out_rows, err);
     case FORMAT_NDJSON:
         return open_json(sink, out_rows, err);
-    default:
-        return error_set(err, STATUS_UNSUPPORTED, "cannot be written yet");
+    case FORMAT_CSV:
+        return open_csv(schema, sink, out_rows, err);
+    case FORMAT_COUNT:
+        break;
     }
+    return error_set(err, STATUS_INTERNAL, "no such format");
 }

@@ -10,20 +10,10 @@
 
 enum { TIME_TEXT_MAX = 64, SECONDS_A_DAY = 86400 };
 
-/* Proleptic Gregorian; "days_from_civil" of Howard Hinnant's date algorithms, reversed. */
 static void put_date(struct buf *out, int64_t days)
 {
-    int64_t shifted = days + 719468;
-    int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
-    int64_t day_of_era = shifted - era * 146097;
-    int64_t year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    int64_t month = (5 * day_of_year + 2) / 153;
-    int64_t day = day_of_year - (153 * month + 2) / 5 + 1;
-    month += month < 10 ? 3 : -9;
-    buf_format(out, "%04" PRId64 "-%02d-%02d", year_of_era + era * 400 + (month <= 2), (int)month,
-               (int)day);
+    struct civil_date date = civil_from_days(days);
+    buf_format(out, "%04" PRId64 "-%02d-%02d", date.year, date.month, date.day);
 }
 
 /* Without a fraction where the unit is a second. */

@@ -137,6 +137,12 @@ void arrow_builder_truncate(struct arrow_builder *builder, int64_t length);
 enum status arrow_builder_view(const struct arrow_builder *builder, struct arena *arena,
                                struct arrow_array *out_array, struct error *err) MUST_CHECK;
 
+/* The same for a struct's children as the columns of a batch of `schema`, which is borrowed: its
+ * fields are the children of the builder's field. */
+enum status arrow_builder_batch(const struct arrow_builder *builder,
+                                const struct arrow_schema *schema, struct arrow_batch *out_batch,
+                                struct error *err) MUST_CHECK;
+
 void arrow_append_unusual_null(struct arrow_builder *builder);
 
 static inline void arrow_push_bit(struct buf *bits, int64_t at, bool bit)

@@ -440,3 +440,20 @@ enum status arrow_builder_view(const struct arrow_builder *builder, struct arena
     *out_array = array;
     return STATUS_OK;
 }
+
+enum status arrow_builder_batch(const struct arrow_builder *builder,
+                                const struct arrow_schema *schema, struct arrow_batch *out_batch,
+                                struct error *err)
+{
+    struct arrow_batch batch = {.schema = schema, .length = builder->length};
+    struct arrow_array rows;
+    arena_init(&batch.arena, 0);
+    enum status status = arrow_builder_view(builder, &batch.arena, &rows, err);
+    if (status != STATUS_OK) {
+        arrow_batch_deinit(&batch);
+        return status;
+    }
+    batch.columns = rows.children;
+    *out_batch = batch;
+    return STATUS_OK;
+}

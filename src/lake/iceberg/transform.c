@@ -166,29 +166,13 @@ static int64_t floor_divide(int64_t value, int64_t by)
     return value % by < 0 ? quotient - 1 : quotient;
 }
 
-/* Year and month (0-11) of a day since 1970-01-01; proleptic Gregorian (Hinnant, "chrono-compatible
- * low-level date algorithms"). */
-static void civil_of_day(int64_t day, int64_t *out_year, int *out_month, int *out_day)
-{
-    day += 719468;
-    int64_t era = floor_divide(day, 146097);
-    int64_t of_era = day - era * 146097;
-    int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
-    int64_t shifted = (5 * of_year + 2) / 153; /* March is 0 */
-    *out_day = (int)(of_year - (153 * shifted + 2) / 5 + 1);
-    *out_month = (int)(shifted < 10 ? shifted + 2 : shifted - 10);
-    *out_year = year + era * 400 + (*out_month < 2);
-}
-
 static int64_t transform_day(enum iceberg_transform_kind kind, int64_t day)
 {
-    int64_t year;
-    int month, day_of_month;
     if (kind == ICEBERG_DAY)
         return day;
-    civil_of_day(day, &year, &month, &day_of_month);
-    return kind == ICEBERG_YEAR ? year - 1970 : (year - 1970) * 12 + month;
+    struct civil_date date = civil_from_days(day);
+    int64_t years = date.year - 1970;
+    return kind == ICEBERG_YEAR ? years : years * 12 + date.month - 1;
 }
 
 int64_t iceberg_transform_micros(enum iceberg_transform_kind kind, int64_t micros)
@@ -314,8 +298,7 @@ static void put_safe(struct buf *out, const uint8_t *text, size_t length)
 
 static void put_time(struct buf *out, enum iceberg_transform_kind kind, int64_t value)
 {
-    int64_t year, day = kind == ICEBERG_HOUR ? floor_divide(value, 24) : value;
-    int month, day_of_month;
+    int64_t day = kind == ICEBERG_HOUR ? floor_divide(value, 24) : value;
     if (kind == ICEBERG_YEAR) {
         buf_format(out, "%04lld", (long long)(1970 + value));
         return;
@@ -325,8 +308,8 @@ static void put_time(struct buf *out, enum iceberg_transform_kind kind, int64_t 
                    (long long)(value - floor_divide(value, 12) * 12 + 1));
         return;
     }
-    civil_of_day(day, &year, &month, &day_of_month);
-    buf_format(out, "%04lld-%02d-%02d", (long long)year, month + 1, day_of_month);
+    struct civil_date date = civil_from_days(day);
+    buf_format(out, "%04lld-%02d-%02d", (long long)date.year, date.month, date.day);
     if (kind == ICEBERG_HOUR)
         buf_format(out, "-%02lld", (long long)(value - day * 24));
 }

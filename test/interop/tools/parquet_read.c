@@ -18,6 +18,13 @@ struct arguments {
     struct parquet_limits limits;
 };
 
+static void take_names(struct arguments *arguments, char *list)
+{
+    char *rest = NULL;
+    for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+        arguments->names[arguments->name_count++] = name;
+}
+
 static void take_argument(struct arguments *arguments, char *argument)
 {
     if (strcmp(argument, "dictionary") == 0)
@@ -31,8 +38,7 @@ static void take_argument(struct arguments *arguments, char *argument)
     else if (strncmp(argument, "schema=", 7) == 0)
         arguments->schema_path = argument + 7;
     else if (strncmp(argument, "names=", 6) == 0)
-        for (char *name = strtok(argument + 6, ","); name; name = strtok(NULL, ","))
-            arguments->names[arguments->name_count++] = name;
+        take_names(arguments, argument + 6);
     else {
         fprintf(stderr, "parquet_read: what is %s?\n", argument);
         exit(2);

@@ -261,6 +261,76 @@ static void test_error_messages_keep_their_beginning(void **state)
     assert_memory_equal(err.message, "segment 7: xxx", 14);
 }
 
+static void test_dates(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t days;
+        struct civil_date date;
+    } cases[] = {
+        {0, {1970, 1, 1}},         {-1, {1969, 12, 31}},   {11016, {2000, 2, 29}},
+        {-719468, {0, 3, 1}},      {-719469, {0, 2, 29}},  {2932896, {9999, 12, 31}},
+        {-865626, {-401, 12, 31}}, {19782, {2024, 2, 29}},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct civil_date date = civil_from_days(cases[i].days);
+        assert_int_equal(date.year, cases[i].date.year);
+        assert_int_equal(date.month, cases[i].date.month);
+        assert_int_equal(date.day, cases[i].date.day);
+        assert_true(civil_is_valid(date));
+        assert_int_equal(civil_to_days(date), cases[i].days);
+    }
+    for (int64_t days = -800000; days < 800000; days += 17)
+        assert_int_equal(civil_to_days(civil_from_days(days)), days);
+    assert_false(civil_is_valid((struct civil_date){1900, 2, 29}));
+    assert_true(civil_is_valid((struct civil_date){2000, 2, 29}));
+    assert_false(civil_is_valid((struct civil_date){2000, 13, 1}));
+    assert_false(civil_is_valid((struct civil_date){2000, 0, 1}));
+    assert_false(civil_is_valid((struct civil_date){2000, 4, 31}));
+    assert_false(civil_is_valid((struct civil_date){2000, 4, 0}));
+}
+
+/* Whether the next line, or with it the one behind it, is `expected`; NULL: there is none. */
+static bool line_is(struct line_reader *lines, bool extends, const char *expected)
+{
+    struct error err;
+    struct span line;
+    enum status status =
+        extends ? line_reader_extend(lines, &line, &err) : line_reader_next(lines, &line, &err);
+    return expected ? status == STATUS_OK && span_equal(line, span_of_text(expected))
+                    : status == STATUS_NOT_FOUND;
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    struct error err;
+    struct span line, text = span_of_text("\xef\xbb\xbfone\r\n\nthree\rx\r\nfour\n\r\nsix");
+    struct line_reader lines;
+    for (size_t block_bytes = 1; block_bytes < 40; block_bytes++) {
+        line_reader_init(&lines, byte_source_of_span(&text), block_bytes, 100);
+        for (int round = 0; round < 2; round++) {
+            assert_true(line_is(&lines, false, "one"));
+            assert_true(line_is(&lines, false, ""));
+            assert_true(line_is(&lines, false, "three\rx"));
+            assert_true(line_is(&lines, true, "three\rx\r\nfour"));
+            assert_true(line_is(&lines, true, "three\rx\r\nfour\n"));
+            assert_true(line_is(&lines, false, "six"));
+            assert_int_equal(lines.number, 6);
+            assert_true(line_is(&lines, true, NULL));
+            assert_true(line_is(&lines, false, NULL));
+            line_reader_rewind(&lines);
+        }
+        line_reader_deinit(&lines);
+    }
+    line_reader_init(&lines, byte_source_of_span(&text), 2, 8);
+    assert_true(line_is(&lines, false, "one"));
+    assert_true(line_is(&lines, true, "one\r\n"));
+    assert_status(STATUS_LIMIT, line_reader_extend(&lines, &line, &err));
+    assert_string_equal(err.message, "line 3: more than 8 bytes");
+    line_reader_deinit(&lines);
+}
+
 static void test_files_replace_and_lock(void **state)
 {
     (void)state;
@@ -310,6 +380,8 @@ int main(void)
         cmocka_unit_test(test_arena_bound),
         cmocka_unit_test(test_arena_adopts),
         cmocka_unit_test(test_error_messages_keep_their_beginning),
+        cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_lines),
         cmocka_unit_test(test_files_replace_and_lock),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
