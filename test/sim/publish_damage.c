@@ -3,6 +3,9 @@
  * What others do to a table that no protocol can make good: main goes back behind our newest
  * commit, or the table is dropped. The lane must halt, durably, and go on only after an operator's
  * decision.
+ *
+ * And what a disk does to a lane's own files: whatever they held, the lane halts, and goes on from
+ * what the table and the log say once it is told to, with every row there once.
  */
 #include <stdio.h>
 
@@ -78,4 +81,83 @@ void damage_do(struct model *model)
     for (size_t number = 1; number < model->entry_count; number++)
         if (model->entries[number].table == 0)
             model->entries[number].must_stay = 0;
+}
+
+/* ---- rot ---- */
+
+struct rot {
+    struct model *model;
+    uint32_t table;
+    const char *kind;
+    bool is_done;
+};
+
+static void rot_main(void *context)
+{
+    struct rot *rot = context;
+    struct model *model = rot->model;
+    struct error err;
+    struct buf bytes = {0};
+    char path[128];
+    snprintf(path, sizeof path, "%s/ns.%s.%s", model->instances[0].state_dir,
+             model->definitions[rot->table].name, rot->kind);
+    if (files_read(model->env, path, 1 << 20, &bytes, &err) != STATUS_OK)
+        return;
+    if (bytes.length && pick(model, 3)) /* not one that turns a hex digit's case alone */
+        bytes.data[pick(model, bytes.length)] ^= (uint8_t)(0x80 | (1 << pick(model, 8)));
+    else
+        buf_truncate(&bytes, bytes.length ? pick(model, bytes.length) : 0);
+    rot->is_done = files_replace(model->env, path, bytes.data, bytes.length, &err) == STATUS_OK;
+    buf_deinit(&bytes);
+}
+
+void lane_rot_do(struct model *model)
+{
+    static const struct {
+        const char *kind;
+        uint64_t *count;
+    } kinds[] = {{"journal", &totals.journals_rotten},
+                 {"checkpoint", &totals.checkpoints_rotten},
+                 {"halt", &totals.halts_rotten}};
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        struct rot rot = {
+            .model = model, .kind = kinds[k].kind, .table = (uint32_t)pick(model, model->tables)};
+        if (pick(model, 3) == 0)
+            continue;
+        *sim_node_faults(model->node) = (struct sim_faults){.switches = 1};
+        CHECK(sim_run(model->node, rot_main, &rot) == SIM_ENDED);
+        if (!rot.is_done)
+            continue;
+        say(model, "the %s of table %u is damaged", rot.kind, rot.table);
+        model->instances[0].must_halt[rot.table] = true;
+        model->instances[0].is_rotten[rot.table] = true;
+        ++*kinds[k].count;
+    }
+}
+
+void lane_rot_end(struct instance *instance)
+{
+    struct model *model = instance->model;
+    struct error err;
+    for (uint32_t t = 0; model->story == STORY_LANE_ROT && t < model->tables; t++) {
+        struct publish_lane_info info;
+        CHECK(publisher_lane_at(instance->publisher, t, &info));
+        if (instance->is_rotten[t] && info.state != PUBLISH_HALTED)
+            fail(model, "table %u: a damaged file is taken for a good one", t);
+        instance->is_rotten[t] = false;
+        if (!instance->must_halt[t])
+            continue;
+        enum status status = STATUS_OK; /* it may have gone on before the process died */
+        if (info.state == PUBLISH_HALTED)
+            status =
+                publisher_clear_halt(instance->publisher, info.table, PUBLISH_ACCEPT, 0, 0, &err);
+        if (status == STATUS_HALTED || (status != STATUS_OK && model->is_healing))
+            fail(model, "table %u does not go on: %s", t, err.message);
+        if (status != STATUS_OK) {
+            say(model, "table %u stays halted: %s", t, err.message);
+            continue;
+        }
+        instance->must_halt[t] = instance->is_stopped[t] = false;
+        totals.rot_ended++;
+    }
 }

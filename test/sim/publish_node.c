@@ -208,6 +208,7 @@ static void writer_main(void *context)
     for (uint32_t i = 0; i < model->ops; i++) {
         uint32_t group = (uint32_t)pick(model, model->groups);
         uint32_t tables = 1 + (uint32_t)pick(model, (1u << model->tables) - 1);
+        tables = model->is_narrow ? 1 : tables;
         enum wal_durability durability = pick(model, 3) ? WAL_SYNCED : WAL_WRITTEN;
         uint64_t choice = pick(model, 10);
         if (choice < 4) {
@@ -472,8 +473,10 @@ static bool server_open(struct instance *instance)
         model_check_open(instance);
         status = open_lake(instance, &err);
     }
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        lane_rot_end(instance);
         return true;
+    }
     say(model, "%s does not open: %s", instance->root, err.message);
     if (!is_expected(model, status))
         fail(model, "%s does not open: %s", instance->root, err.message);

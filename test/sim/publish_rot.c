@@ -56,26 +56,11 @@ static void remove_main(void *context)
         fail(removal->model, "a segment cannot be removed: %s", err.message);
 }
 
-void rot_do(struct model *model)
+static void rot_one(struct model *model, const char *path, uint64_t how)
 {
-    char dir[64];
     const uint8_t *data;
     uint64_t bytes;
-    struct listing listing = {0};
-    snprintf(dir, sizeof dir, "%s/sealed", model->instances[0].log_dir);
-    sim_each_file(model->node, dir, list_segment, &listing);
-    if (listing.count < 2)
-        return;
-    /* Not the newest: what the disk loses at the end of a log cannot be told from what never was.
-     */
-    size_t newest = 0;
-    for (size_t i = 1; i < listing.count; i++)
-        newest = strcmp(listing.paths[i], listing.paths[newest]) > 0 ? i : newest;
-    size_t victim = (newest + 1 + pick(model, listing.count - 1)) % listing.count;
-    const char *path = listing.paths[victim];
     CHECK(sim_file_bytes(model->node, path, &data, &bytes));
-    model->is_rotten = true;
-    uint64_t how = pick(model, 3);
     say(model, "rot: %s, %s", path, how == 0 ? "bits" : how == 1 ? "wiped" : "gone");
     if (how == 0) {
         flip_bits(model, path, bytes);
@@ -87,6 +72,29 @@ void rot_do(struct model *model)
         CHECK(sim_run(model->node, remove_main, &removal) == SIM_ENDED);
     }
     totals.rots[how]++;
+}
+
+/* One segment, or all but the newest: what the disk loses at the end of a log cannot be told from
+ * what never was. */
+void rot_do(struct model *model)
+{
+    char dir[64];
+    struct listing listing = {0};
+    size_t newest = 0;
+    snprintf(dir, sizeof dir, "%s/sealed", model->instances[0].log_dir);
+    sim_each_file(model->node, dir, list_segment, &listing);
+    if (listing.count < 2)
+        return;
+    for (size_t i = 1; i < listing.count; i++)
+        newest = strcmp(listing.paths[i], listing.paths[newest]) > 0 ? i : newest;
+    size_t only = (newest + 1 + pick(model, listing.count - 1)) % listing.count;
+    bool is_all = pick(model, 2);
+    uint64_t how = pick(model, 3);
+    model->is_rotten = true;
+    for (size_t i = 0; i < listing.count; i++) {
+        if (i != newest && (is_all || i == only))
+            rot_one(model, listing.paths[i], how);
+    }
 }
 
 /* What a damaged range may have held is promised no more, where the lane has said so. */

@@ -32,6 +32,7 @@ enum story {
     STORY_COPY,           /* a copy of the directory runs beside the original */
     STORY_DAMAGE,         /* others roll a table back, or drop it: halts */
     STORY_ROT,            /* the disk loses a sealed segment, or bits of it: halts */
+    STORY_LANE_ROT,       /* or bits of a lane's own file: halts, and goes on when it is told to */
     STORY_COUNT
 };
 
@@ -87,6 +88,7 @@ struct instance {
     bool has_new_log; /* its log was put back: what it lacks is to be found out */
     bool has_old_state;
     bool must_halt[TABLES_MAX];
+    bool is_rotten[TABLES_MAX];  /* nobody has opened the damaged file yet */
     bool is_stopped[TABLES_MAX]; /* halted or stood down, when last asked */
     bool is_settled;             /* nothing left to publish, in the last rounds */
     char reason[TABLES_MAX][480];
@@ -108,6 +110,7 @@ struct model {
     bool is_damaged, is_dropped; /* table 0 */
     bool is_rotten;              /* the log, and nobody has repaired it */
     bool is_unpublished;         /* nobody publishes until then: no table is there */
+    bool is_narrow;              /* writers have rows for table 0 alone */
     bool is_evidence_seen;       /* a round was refused for a roll-back */
     bool is_evidence_gone;       /* before that, the other engine expired the snapshots below */
     size_t accepted_from;        /* entries from here on are published again */
@@ -136,6 +139,7 @@ extern struct totals {
     uint64_t commits, rebases, retries, takeovers, halts, stand_downs, kept_going;
     uint64_t halts_without_evidence; /* of damages that no reading of the table could still show */
     uint64_t intents_found, descriptors_found, rollbacks, tables_dropped, backups_live, decisions;
+    uint64_t checkpoints_rotten, journals_rotten, halts_rotten, rot_ended;
     uint64_t foreign_applied, foreign_failed, foreign_unknown, properties_set, properties_removed,
         snapshots_expired;
     uint64_t stories[STORY_COUNT];
@@ -173,6 +177,10 @@ void node_define_tables(struct model *model);
 /* ---- publish_damage.c ---- */
 
 void damage_do(struct model *model);
+/* Damages some of the lanes' own files, if there are any. */
+void lane_rot_do(struct model *model);
+/* An instance that has just been opened: its lanes have halted, and are told to go on. */
+void lane_rot_end(struct instance *instance);
 
 /* ---- publish_rot.c ---- */
 

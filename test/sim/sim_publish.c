@@ -113,7 +113,8 @@ static void faults_choose(struct model *model)
 static enum story story_choose(struct model *model)
 {
     uint64_t choice = pick(model, 100);
-    return choice < 58   ? STORY_PLAIN
+    return choice < 52   ? STORY_PLAIN
+           : choice < 58 ? STORY_LANE_ROT
            : choice < 63 ? STORY_DAMAGE
            : choice < 67 ? STORY_ROT
            : choice < 76 ? STORY_OLD_STATE
@@ -218,6 +219,7 @@ static void twist(struct model *model, const struct saved_dir *saved)
         rot_do(model);
         break;
     case STORY_PLAIN:
+    case STORY_LANE_ROT:
     case STORY_COUNT:
         break;
     }
@@ -227,7 +229,7 @@ static void story_tell(struct model *model)
 {
     uint64_t rounds = 2 + pick(model, 4), number = 0;
     uint64_t saved_after = pick(model, rounds), put_after = saved_after;
-    bool is_told = model->story == STORY_PLAIN;
+    bool is_told = model->story == STORY_PLAIN || model->story == STORY_LANE_ROT;
     model->is_unpublished = model->story == STORY_ROT && pick(model, 2);
     if (model->story != STORY_COPY)
         put_after += pick(model, rounds - saved_after);
@@ -235,6 +237,8 @@ static void story_tell(struct model *model)
         model->wants_copy = !is_told && number == saved_after && model->story != STORY_DAMAGE &&
                             model->story != STORY_ROT && pick(model, 2);
         run_with_faults(model, number);
+        if (model->story == STORY_LANE_ROT && pick(model, 3))
+            lane_rot_do(model);
         const char *root = model->story == STORY_OLD_STATE ? model->instances[0].state_dir
                                                            : model->instances[0].root;
         if (!is_told && number == saved_after && !model->saved)
@@ -290,6 +294,8 @@ static uint64_t run_seed(uint64_t seed, bool is_verbose)
     model->story = story_choose(model);
     model->engine_expires = pick(model, 3) == 0;
     model->engine_forgets = !model->engine_expires && pick(model, 3) == 0;
+    if (model->story == STORY_LANE_ROT) /* with what the lane knew it would have to ask */
+        model->engine_forgets = false;
     options_choose(model);
     node_define_tables(model);
     model->node = sim_node_create(model->sim, UINT64_C(1) << 40);
@@ -346,6 +352,10 @@ static const struct {
     {"stories: the same, elsewhere", &totals.stories[STORY_OLD_DATA_MOVED]},
     {"stories: a copy beside the original", &totals.stories[STORY_COPY]},
     {"stories: others damaged a table", &totals.stories[STORY_DAMAGE]},
+    {"stories: files of a lane rot", &totals.stories[STORY_LANE_ROT]},
+    {"checkpoints damaged", &totals.checkpoints_rotten},
+    {"journals damaged", &totals.journals_rotten},
+    {"halts of damage ended", &totals.rot_ended},
     {"stories: the log rots", &totals.stories[STORY_ROT]},
     {"segments with flipped bits", &totals.rots[0]},
     {"segments wiped", &totals.rots[1]},

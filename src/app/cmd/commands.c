@@ -366,8 +366,10 @@ static const struct command commands[] = {
         .run = cmd_clear_halt,
         .about =
             "`sluice status` says why a lane halted and which decision it asks for. Each\n"
-            "becomes a commit of its own. A running server is asked to do it, else it is done\n"
-            "below --data-dir.",
+            "becomes a commit of its own. Where a file was damaged there is nothing to decide:\n"
+            "--accept has the lane go on if all fits, else it halts anew and says which\n"
+            "decision is needed. A running server is asked to do it, else it is done below\n"
+            "--data-dir.",
         .flags = {FLAG_CONFIRM,
                   {"--accept", NULL,
                    "what was published before counts as published; rows that were taken out\n"

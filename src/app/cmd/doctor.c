@@ -119,6 +119,24 @@ static void check_port(struct invocation *invocation, struct findings *findings,
     find(findings, !is_taken, name, detail);
 }
 
+/* Reads it whole, where there is one. */
+static void check_catalog(struct invocation *invocation, struct findings *findings)
+{
+    struct stack stack = {0};
+    struct env_stat stat;
+    struct error err;
+    char path[PATH_BYTES_MAX];
+    if (path_join(path, invocation->settings.data_dir, "catalog.db", &err) != STATUS_OK ||
+        env_path_stat(invocation->env, path, &stat, &err) == STATUS_NOT_FOUND)
+        return;
+    enum status status = cmd_lake_open(invocation, &stack, &err);
+    if (status == STATUS_OK) {
+        status = catalog_check(stack.catalog, &err);
+        stack_close(&stack);
+    }
+    find(findings, status == STATUS_OK, "catalog", status == STATUS_OK ? path : err.message);
+}
+
 int cmd_doctor(struct invocation *invocation)
 {
     bool as_json = cmd_take_flag(invocation, "--json");
@@ -137,6 +155,7 @@ int cmd_doctor(struct invocation *invocation)
         find(&findings, false, "data dir", err.message);
     else if (check_directory(invocation, &findings, dir, &err))
         measure_sync(invocation, &findings, dir);
+    check_catalog(invocation, &findings);
     check_port(invocation, &findings, "otlp port", invocation->settings.otlp_http_port);
     check_port(invocation, &findings, "api port", invocation->settings.api_port);
     if (as_json) {

@@ -237,7 +237,9 @@ static enum status prepare(struct lane *lane, struct error *err)
                  lane->checkpoint.exists ? lane->checkpoint.uuid : lane->record.uuid);
         TRY(checkpoint_save(lane, &checkpoint, err));
     }
-    return lane->record.exists ? record_remove(lane, err) : STATUS_OK; /* files: `orphans` */
+    if (lane->record.exists || (lane->damage & DAMAGED_JOURNAL)) /* its files: `orphans` */
+        TRY(record_remove(lane, err));
+    return STATUS_OK;
 }
 
 enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_id,

@@ -26,6 +26,13 @@ static enum status path_of(const struct lane *lane, const char *kind, char out[P
     return path_join(out, lane->publisher->state_dir, name, err);
 }
 
+static enum status damaged(const struct lane *lane, const char *kind, struct error *err)
+{
+    char path[PATH_BYTES_MAX];
+    TRY(path_of(lane, kind, path, err));
+    return error_set(err, STATUS_CORRUPT, "%s is damaged", path);
+}
+
 static enum status save_file(struct lane *lane, const char *kind, const struct buf *json,
                              struct error *err)
 {
@@ -56,7 +63,7 @@ static enum status load_file(struct lane *lane, const char *kind, struct arena *
     enum status status = files_read(lane->publisher->env, path, FILE_BYTES_MAX, &file, err);
     if (status != STATUS_OK) {
         buf_deinit(&file);
-        return status;
+        return status == STATUS_LIMIT ? damaged(lane, kind, err) : status;
     }
     buf_put_byte(&file, '\0');
     status = buf_status(&file, path, err);
@@ -70,10 +77,10 @@ static enum status load_file(struct lane *lane, const char *kind, struct arena *
                     strcmp(found_kind, kind) == 0 && version == JOURNAL_VERSION &&
                     (size_t)header + length + 1 == file.length &&
                     crc32c(0, file.data + header, length) == crc;
-    if (!is_whole)
-        status = error_set(err, STATUS_CORRUPT, "%s is damaged", path);
-    else
+    if (is_whole)
         status = json_parse(file.data + header, length, arena, out_json, err);
+    if (!is_whole || (status != STATUS_OK && status != STATUS_NO_MEMORY))
+        status = damaged(lane, kind, err);
     buf_deinit(&file);
     return status;
 }
@@ -134,12 +141,6 @@ static bool get_epoch(const struct json_value *json, struct epoch *out)
 {
     const char *text = json_get_text(json, "epoch");
     return text && epoch_from_text(text, out);
-}
-
-static enum status damaged(const struct lane *lane, const char *kind, struct error *err)
-{
-    return error_set(err, STATUS_CORRUPT, "%s of %s does not hold what it should", kind,
-                     lane->name);
 }
 
 /* ---- checkpoint ---- */
@@ -534,6 +535,7 @@ enum status halt_save(struct lane *lane, struct error *err)
     json_writer_init(&writer, &json);
     json_write_object_begin(&writer);
     put_text(&writer, "state", lane->state == PUBLISH_STOOD_DOWN ? "stood-down" : "halted");
+    put_text(&writer, "cause", lane->is_halt_of_damage ? "damage" : "table");
     put_text(&writer, "reason", lane->reason);
     put_text(&writer, "remedy", lane->remedy);
     json_write_object_end(&writer);
@@ -552,6 +554,8 @@ enum status halt_load(struct lane *lane, struct error *err)
         const char *state = json_get_text(json, "state");
         lane->state =
             state && strcmp(state, "stood-down") == 0 ? PUBLISH_STOOD_DOWN : PUBLISH_HALTED;
+        const char *cause = json_get_text(json, "cause");
+        lane->is_halt_of_damage = cause && strcmp(cause, "damage") == 0;
         get_text(json, "reason", lane->reason, sizeof lane->reason);
         get_text(json, "remedy", lane->remedy, sizeof lane->remedy);
     }

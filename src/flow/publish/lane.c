@@ -52,8 +52,7 @@ static void note_dropped(struct lane *lane, const char *columns)
         lane->publisher->options.dropped(lane->name, columns);
 }
 
-static void stop_lane(struct lane *lane, enum publish_state state, const char *reason,
-                      const char *remedy)
+void lane_stop(struct lane *lane, enum publish_state state, const char *reason, const char *remedy)
 {
     struct error ignored;
     env_lock(lane->publisher->lock);
@@ -65,11 +64,6 @@ static void stop_lane(struct lane *lane, enum publish_state state, const char *r
     UNUSED(status);
     tell(lane, state, reason, remedy);
     lane_wake_waiters(lane);
-}
-
-void lane_halt(struct lane *lane, const char *reason, const char *remedy)
-{
-    stop_lane(lane, PUBLISH_HALTED, reason, remedy);
 }
 
 /* The command that resolves a halt: its words before and behind the table's name. */
@@ -87,6 +81,9 @@ static const struct remedy remedy_other_table = {"rename the table, then sluice 
                                                  " --confirm --accept"};
 static const struct remedy remedy_columns = {
     "give the table back what the reason misses, then sluice clear-halt ", " --confirm --accept"};
+static const struct remedy remedy_catalog = {
+    "put a good copy of catalog.db back, without a catalog.db-journal, then sluice clear-halt ",
+    " --confirm --accept"};
 static const struct remedy remedy_repair_table = {"sluice tables repair ", " --confirm"};
 
 static void remedy_text(const struct lane *lane, struct remedy remedy, char out[200])
@@ -100,7 +97,8 @@ static enum status halt_now(struct lane *lane, struct error *err, const char *re
 {
     char text[200];
     remedy_text(lane, remedy, text);
-    lane_halt(lane, reason, text);
+    lane->is_halt_of_damage = remedy.before == remedy_catalog.before;
+    lane_stop(lane, PUBLISH_HALTED, reason, text);
     return error_set(err, STATUS_HALTED, "%s: %s", lane->name, reason);
 }
 
@@ -170,6 +168,11 @@ static enum status load_table(struct lane *lane, struct iceberg_table **out_tabl
 {
     struct catalog_ident ident = {.ns = lane->definition->ns, .name = lane->definition->name};
     enum status status = iceberg_table_load(lane->publisher->catalog, ident, out_table, err);
+    struct error damage;
+    bool is_missed = status == STATUS_NOT_FOUND && (lane->checkpoint.exists || lane->record.exists);
+    if ((status == STATUS_CORRUPT || is_missed) &&
+        catalog_check(lane->publisher->catalog, &damage) == STATUS_CORRUPT)
+        return doubt(lane, err, damage.message, remedy_catalog);
     if (status == STATUS_CORRUPT || status == STATUS_UNSUPPORTED) {
         char reason[400];
         snprintf(reason, sizeof reason, "%s", err->message);
@@ -486,8 +489,7 @@ static enum status discard(struct lane *lane, const struct iceberg_table *table,
     return record_remove(lane, err);
 }
 
-/* The table has what this log never wrote: another copy of the log has gone on (E7). */
-static bool is_other_history(struct lane *lane, const struct own_state *own)
+bool lane_is_other_history(struct lane *lane, const struct own_state *own)
 {
     struct wal *wal = lane->publisher->wal;
     for (uint32_t g = 0; g < own->positions.count; g++) {
@@ -528,13 +530,14 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     case DECIDE_STAND_DOWN: {
         char remedy[200];
         remedy_text(lane, remedy_accept, remedy);
-        stop_lane(lane, PUBLISH_STOOD_DOWN, reason, remedy);
+        lane_stop(lane, PUBLISH_STOOD_DOWN, reason, remedy);
         return error_set(err, STATUS_FENCED, "%s: %s", lane->name, reason);
     }
     case DECIDE_HALT_REBIND:
         return halt_now(lane, err, reason, remedy_rebind);
     case DECIDE_HALT:
-        return doubt(lane, err, reason, is_other_history(lane, own) ? remedy_fork : remedy_accept);
+        return doubt(lane, err, reason,
+                     lane_is_other_history(lane, own) ? remedy_fork : remedy_accept);
     case DECISION_COUNT:
         break;
     }
@@ -759,6 +762,9 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
         lane_set_state(lane, PUBLISH_IDLE, "");
         return STATUS_OK;
     }
+    struct error damage; /* of the catalog, which shows in commits alone */
+    if (status == STATUS_CORRUPT && catalog_check(publisher->catalog, &damage) == STATUS_CORRUPT)
+        status = halt_now(lane, err, damage.message, remedy_catalog);
     if (is_stopped(lane))
         return status;
     lane->retry_ms = lane->retry_ms ? lane->retry_ms * 2 : options->retry_ms_min;

@@ -6,7 +6,7 @@
  *   range.c    rows out of the log                       rows.c     sorted Parquet files
  *   commit.c   one commit and what became of it          lane.c     the steps in order
  *   resolve.c  takeovers and operators' decisions        publisher.c threads, waiting, states
- *   fork.c     where two copies of a log part (E7)
+ *   fork.c     where two copies of a log part (E7)         damage.c  files that do not verify
  */
 #ifndef SLUICE_FLOW_PUBLISH_INTERNAL_H
 #define SLUICE_FLOW_PUBLISH_INTERNAL_H
@@ -274,7 +274,14 @@ enum status rows_write(struct lane *lane, const struct iceberg_table *table,
 enum status rows_sum(const struct arrow_schema *schema, const struct arrow_batch *batch,
                      struct hash128 *inout_sum, struct error *err) MUST_CHECK;
 
-/* ---- lane.c, commit.c, resolve.c ---- */
+/* ---- lane.c, commit.c, resolve.c, damage.c ---- */
+
+enum {
+    DAMAGED_CHECKPOINT = 1,
+    DAMAGED_JOURNAL = 2,
+    DAMAGED_HALT = 4,
+    DAMAGED_DOUBT = 8,
+};
 
 struct lane {
     struct publisher *publisher;
@@ -292,6 +299,8 @@ struct lane {
     struct publish_waiter *waiters;
     struct publish_lane_info info;
     /* of the thread that works on it: */
+    unsigned damage;        /* DAMAGED_...: files of its own; it is halted then */
+    bool is_halt_of_damage; /* nothing to decide yet: `accept` looks again (lane_resume) */
     bool is_recovered;      /* record and table have been looked at since the start */
     int64_t lost_sequence;  /* an own commit that a walk missed, and none has found; 0: none */
     int64_t kept_sequence;  /* the same, on disk */
@@ -341,7 +350,8 @@ void publisher_writer_end(struct publisher *publisher);
 /* One round for a lane: whatever is open is resolved; with `must_publish`, what is synced is
  * published. OK: nothing (more) to do. Failures are noted in the lane's state. */
 enum status lane_round(struct lane *lane, bool must_publish, struct error *err);
-void lane_halt(struct lane *lane, const char *reason, const char *remedy);
+/* HALTED or STOOD_DOWN, durably (E15). */
+void lane_stop(struct lane *lane, enum publish_state state, const char *reason, const char *remedy);
 void lane_set_state(struct lane *lane, enum publish_state state, const char *reason);
 bool lane_is_due(struct lane *lane);
 /* What is synced and not yet acknowledged as published; any thread. */
@@ -356,6 +366,8 @@ void lane_ack_positions(struct lane *lane, struct positions *out_committed, bool
 enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
                           const struct own_state *own, struct positions *out_from,
                           char out_reason[400]);
+/* The table has what this log never wrote: another copy of the log has gone on (E7). */
+bool lane_is_other_history(struct lane *lane, const struct own_state *own);
 void lane_wake_waiters(struct lane *lane);
 /* Removes data files named by `prefix`, and metadata of losing attempts of the record. */
 enum status lane_delete_files(struct lane *lane, const struct iceberg_table *table,
@@ -378,6 +390,13 @@ enum status commit_statement(struct lane *lane, const struct iceberg_table *tabl
  * ("group:seq:chain;..."). False: the log cannot tell. */
 bool range_starts(struct lane *lane, const struct positions *from, const struct positions *to,
                   struct positions *out_since, struct buf *out_starts);
+/* What the lane keeps on disk, at a start. Files that do not verify halt it. */
+enum status lane_load_files(struct lane *lane, struct error *err) MUST_CHECK;
+/* Ends a halt of damage: what the lane's own files no longer tell is taken from table and log, and
+ * they are replaced. HALTED: the table contradicts; the lane is halted anew, for that. CORRUPT: the
+ * catalog is damaged still. */
+enum status lane_resume(struct lane *lane, struct error *err) MUST_CHECK;
+enum status lane_halt_end(struct lane *lane, struct error *err) MUST_CHECK;
 /* E5: takes the lane over for this directory. */
 enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table,
                            struct own_state *inout_own, struct error *err) MUST_CHECK;

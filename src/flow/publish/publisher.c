@@ -219,10 +219,7 @@ static enum status open_lane(struct publisher *publisher, const struct publish_t
     snprintf(lane->name, sizeof lane->name, "%s.%s", definition->ns, definition->name);
     lane->info.snapshot_id = -1;
     TRY(wal_table_open(publisher->wal, lane->name, &lane->table_id, err));
-    TRY(checkpoint_load(lane, err));
-    TRY(record_load(lane, err));
-    TRY(halt_load(lane, err));
-    TRY(doubt_load(lane, err));
+    TRY(lane_load_files(lane, err));
     if (lane->checkpoint.exists) {
         lane->epoch = lane->checkpoint.epoch;
         lane->info.committed = lane->checkpoint.committed.at[0];

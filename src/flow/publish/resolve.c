@@ -298,11 +298,12 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
     snprintf(checkpoint.owner, sizeof checkpoint.owner, "%s", publisher->owner);
     snprintf(checkpoint.uuid, sizeof checkpoint.uuid, "%s", after->uuid);
     TRY_OR_DONE(status, checkpoint_save(lane, &checkpoint, err));
-    if (lane->record.exists) /* its range is decided over; its files are left to `orphans` */
+    if (lane->record.exists ||
+        (lane->damage &
+         DAMAGED_JOURNAL)) /* its range is decided over; its files are left to `orphans` */
         TRY_OR_DONE(status, record_remove(lane, err));
     TRY_OR_DONE(status, doubt_remove(lane, err));
-    TRY_OR_DONE(status, halt_remove(lane, err));
-    lane_set_state(lane, PUBLISH_IDLE, "");
+    status = lane_halt_end(lane, err);
 done:
     iceberg_table_destroy(table);
     iceberg_table_destroy(after);
@@ -320,6 +321,8 @@ enum status publisher_clear_halt(struct publisher *publisher, const char *table,
     TRY(lane_claim(lane, CLAIM_MS, err));
     if (lane->state != PUBLISH_HALTED && lane->state != PUBLISH_STOOD_DOWN)
         status = error_set(err, STATUS_USAGE, "%s is not halted", table);
+    else if (lane->is_halt_of_damage && decision == PUBLISH_ACCEPT)
+        status = lane_resume(lane, err);
     else
         status = resolve(lane, false, decision, group, from_seq, err);
     lane_release(lane);

@@ -16,6 +16,11 @@ void catalog_close(struct catalog *catalog)
         catalog->ops->close(catalog);
 }
 
+enum status catalog_check(struct catalog *catalog, struct error *err)
+{
+    return catalog->ops->check(catalog, err);
+}
+
 /* Names become path segments and parts of dotted namespaces: refuse what would change their
  * meaning. */
 static enum status check_name(const char *kind, const char *name, bool is_dotted, struct error *err)

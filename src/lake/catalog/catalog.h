@@ -50,11 +50,16 @@ struct catalog_sqlite_options {
 };
 
 /* PyIceberg's SqlCatalog tables, with iceberg_type (V1) or without (V0), whichever is there; new
- * ones are V1. Borrows `env` and `store` for its life; `store` serves all tables of the catalog. */
+ * ones are V1. Borrows `env` and `store` for its life; `store` serves all tables of the catalog. A
+ * damaged file opens too: calls answer CORRUPT for as long as it stands there. */
 enum status catalog_open_sqlite(struct env *env, struct store *store,
                                 const struct catalog_sqlite_options *options,
                                 struct catalog **out_catalog, struct error *err) MUST_CHECK;
 void catalog_close(struct catalog *catalog); /* accepts NULL */
+
+/* Reads the whole catalog. CORRUPT: it is damaged itself, as against a table's metadata (E17); the
+ * message names the file and says how. */
+enum status catalog_check(struct catalog *catalog, struct error *err) MUST_CHECK;
 
 /* ---- namespaces and names ---- */
 

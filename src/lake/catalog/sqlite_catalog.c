@@ -7,6 +7,9 @@
  * too, so the transaction cannot be undone by a power cut. When COMMIT fails for another reason
  * than a lock, the journal may be gone or not: UNKNOWN_OUTCOME, and the connection is dropped,
  * because what its cache holds is no longer what the file says.
+ *
+ * A damaged file is CORRUPT at every call, and is opened anew at the next: a good copy that is put
+ * in its place serves at once.
  */
 #include <sqlite3.h>
 
@@ -21,6 +24,8 @@ struct sqlite_catalog {
     sqlite3 *db;            /* guarded by mutex; NULL: open at the next call */
     uint64_t device, inode; /* of the file that db has open; 0, 0: never opened */
     bool has_iceberg_type;  /* guarded by mutex; V1 layout */
+    bool must_exist;        /* guarded by mutex; a missing file is a fault, not a new catalog */
+    bool is_damaged;        /* guarded by mutex; seen in this conversation */
 };
 
 static struct sqlite_catalog *sqlite_of(struct catalog *base)
@@ -41,6 +46,14 @@ static const char create_tables[] =
 
 /* ---- statements ---- */
 
+static enum status damaged(struct sqlite_catalog *catalog, const char *how, struct error *err)
+{
+    catalog->is_damaged = true;
+    return error_set(err, STATUS_CORRUPT,
+                     "catalog %.150s: damaged (%.200s); a good copy has to be put in its place",
+                     catalog->path, how);
+}
+
 static enum status fail(struct sqlite_catalog *catalog, const char *what, struct error *err)
 {
     int code = sqlite3_errcode(catalog->db);
@@ -58,8 +71,7 @@ static enum status fail(struct sqlite_catalog *catalog, const char *what, struct
         break;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        status = STATUS_CORRUPT;
-        break;
+        return damaged(catalog, sqlite3_errmsg(catalog->db), err);
     default:
         status = STATUS_IO;
         break;
@@ -165,7 +177,7 @@ static enum status query_number(struct sqlite_catalog *catalog, const char *sql,
     if (sqlite3_step(statement) == SQLITE_ROW)
         *out_value = sqlite3_column_int64(statement, 0);
     else
-        status = fail(catalog, sql, err);
+        status = fail(catalog, "read", err);
     sqlite3_finalize(statement);
     return status;
 }
@@ -229,8 +241,8 @@ static enum status ensure_tables(struct sqlite_catalog *catalog, struct error *e
     TRY(table_count(catalog, &count, err));
     if (count < 2) {
         TRY(run(catalog, "BEGIN IMMEDIATE", err));
-        enum status status = run(catalog, create_tables, err);
-        if (status != STATUS_OK) {
+        if (sqlite3_exec(catalog->db, create_tables, NULL, NULL, NULL) != SQLITE_OK) {
+            enum status status = fail(catalog, "make its tables", err);
             rollback(catalog);
             return status;
         }
@@ -268,7 +280,7 @@ static enum status connect(struct sqlite_catalog *catalog, struct error *err)
     if (catalog->db)
         disconnect(catalog); /* what stands there now is the catalog */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
-    if (!catalog->inode) /* later on a missing catalog is a fault, not a new catalog */
+    if (!catalog->must_exist)
         flags |= SQLITE_OPEN_CREATE;
     else if (env_path_stat(catalog->base.env, catalog->path, &stat, err) != STATUS_OK)
         return error_set(err, STATUS_IO, "catalog %.200s: the file is gone", catalog->path);
@@ -278,10 +290,12 @@ static enum status connect(struct sqlite_catalog *catalog, struct error *err)
     enum status status = code == SQLITE_OK ? STATUS_OK : fail(catalog, "open", err);
     if (status == STATUS_OK) {
         sqlite3_busy_timeout(catalog->db, catalog->busy_timeout_ms);
-        status = run(catalog,
-                     "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0; PRAGMA synchronous=EXTRA; "
-                     "PRAGMA journal_mode=DELETE",
-                     err);
+        status = sqlite3_exec(catalog->db,
+                              "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0; "
+                              "PRAGMA synchronous=EXTRA; PRAGMA journal_mode=DELETE",
+                              NULL, NULL, NULL) == SQLITE_OK
+                     ? STATUS_OK
+                     : fail(catalog, "open", err);
     }
     if (status == STATUS_OK)
         status = ensure_tables(catalog, err);
@@ -302,19 +316,40 @@ static enum status connect(struct sqlite_catalog *catalog, struct error *err)
     return status;
 }
 
+static void leave(struct sqlite_catalog *catalog)
+{
+    if (catalog->is_damaged) /* its cache may outlast the damage */
+        disconnect(catalog);
+    catalog->is_damaged = false;
+    env_unlock(catalog->mutex);
+}
+
 /* Takes the conversation; on failure it is not taken. */
 static enum status enter(struct sqlite_catalog *catalog, struct error *err)
 {
     env_lock(catalog->mutex);
     enum status status = connect(catalog, err);
     if (status != STATUS_OK)
-        env_unlock(catalog->mutex);
+        leave(catalog);
     return status;
 }
 
-static void leave(struct sqlite_catalog *catalog)
+/* Indexes against tables too: through a damaged index a table is not found. */
+static enum status sqlite_check(struct catalog *base, struct error *err)
 {
-    env_unlock(catalog->mutex);
+    struct sqlite_catalog *catalog = sqlite_of(base);
+    struct arena arena;
+    const char **texts;
+    size_t count;
+    TRY(enter(catalog, err));
+    arena_init(&arena, 0);
+    enum status status =
+        query_texts(catalog, "PRAGMA integrity_check(1)", NULL, 0, &arena, &texts, &count, err);
+    if (status == STATUS_OK && (count == 0 || strcmp(texts[0], "ok") != 0))
+        status = damaged(catalog, count ? texts[0] : "no answer", err);
+    arena_deinit(&arena);
+    leave(catalog);
+    return status;
 }
 
 /* ---- namespaces ---- */
@@ -678,6 +713,7 @@ static void sqlite_close(struct catalog *base)
 
 static const struct catalog_ops sqlite_ops = {
     .close = sqlite_close,
+    .check = sqlite_check,
     .namespace_create = sqlite_namespace_create,
     .namespace_list = sqlite_namespace_list,
     .table_list = sqlite_table_list,
@@ -712,10 +748,11 @@ enum status catalog_open_sqlite(struct env *env, struct store *store,
         status = enter(catalog, err);
         if (status == STATUS_OK)
             leave(catalog);
+        catalog->must_exist = true;
     }
-    if (status == STATUS_OK)
+    if (status == STATUS_OK || status == STATUS_CORRUPT)
         *out_catalog = &catalog->base;
     else
         sqlite_close(&catalog->base);
-    return status;
+    return status == STATUS_CORRUPT ? STATUS_OK : status;
 }

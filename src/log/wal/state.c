@@ -441,6 +441,20 @@ static bool has_base(const struct buf *file, uint64_t number, struct span *out_b
            kind == STATE_BASE;
 }
 
+/* Nothing else says what the log is, which tables it has and what they have taken. */
+static enum status both_damaged(struct wal *wal, uint64_t before, uint64_t number,
+                                struct error *err)
+{
+    char older[PATH_BYTES_MAX], newer[PATH_BYTES_MAX];
+    state_path(wal, before, older);
+    state_path(wal, number, newer);
+    return error_set(err, STATUS_CORRUPT,
+                     "log: damaged: %.130s%s%.130s; without one of them the log cannot be opened: "
+                     "put both aside, and what log/state holds in a copy of this data directory "
+                     "in their place",
+                     before == number ? "" : older, before == number ? "" : " and ", newer);
+}
+
 static enum status load_newest(struct wal *wal, const uint64_t *numbers, size_t count,
                                struct error *err)
 {
@@ -454,16 +468,13 @@ static enum status load_newest(struct wal *wal, const uint64_t *numbers, size_t 
         TRY_OR_DONE(status, get_base(wal, &cursor, err));
     } else {
         if (count < 2) {
-            status = error_set(err, STATUS_CORRUPT,
-                               "checkpoint %llu is damaged and there is no older one",
-                               (unsigned long long)number);
+            status = both_damaged(wal, number, number, err);
             goto done;
         }
         uint64_t before = numbers[count - 2];
         TRY_OR_DONE(status, read_state(wal, before, &older, err));
         if (!has_base(&older, before, &body)) {
-            status = error_set(err, STATUS_CORRUPT, "checkpoints %llu and %llu are damaged",
-                               (unsigned long long)before, (unsigned long long)number);
+            status = both_damaged(wal, before, number, err);
             goto done;
         }
         struct cursor cursor = cursor_of(body.data, body.length);

@@ -399,7 +399,9 @@ static enum status identity_create(struct wal *wal, struct error *err)
         arena_deinit(&arena);
         TRY(status);
         if (count > 0)
-            return error_set(err, STATUS_CORRUPT, "log: %.200s holds segments but no checkpoint",
+            return error_set(err, STATUS_CORRUPT,
+                             "log: %.200s holds segments but no checkpoint: put what log/state "
+                             "holds in a copy of this data directory back",
                              wal->dir);
     }
     wal->group_count = wal->options.group_count ? wal->options.group_count : 1;

@@ -464,11 +464,67 @@ static void test_foreign_databases(void **state)
     static const char text[] = "this is no database, but long enough for its header: one hundred "
                                "bytes and some more of them, all of them text";
     assert_ok(files_create(env_real(), db_path, text, sizeof text - 1, &err));
-    assert_status(STATUS_CORRUPT, try_open(&lake, env_real(), &err));
+    assert_ok(try_open(&lake, env_real(), &err));
+    assert_status(STATUS_CORRUPT, catalog_check(lake.catalog, &err));
     close_lake(&lake);
     snprintf(db_path, sizeof db_path, "%s/none/catalog.db", dir);
     assert_status(STATUS_IO, try_open(&lake, env_real(), &err));
     close_lake(&lake);
+    memcpy(db_path, own_path, sizeof db_path);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    struct error err;
+    struct buf bytes = {0};
+    assert_ok(files_read(env_real(), from, 1 << 20, &bytes, &err));
+    struct env_file *file = NULL; /* in place: the same inode */
+    assert_ok(env_open(env_real(), to, ENV_WRITE | ENV_CREATE | ENV_TRUNCATE, &file, &err));
+    assert_ok(env_write(file, 0, bytes.data, bytes.length, &err));
+    env_close(file);
+    buf_deinit(&bytes);
+}
+
+/* Whatever is damaged: every call says so, and a copy that is put back serves at once. */
+static void test_damaged_file(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t offset, bytes, length; /* garbage in [offset, offset + bytes), cut at length */
+    } cases[] = {{0, 100, 0}, {4096, 8192, 0}, {0, 0, 5000}, {8192, 4096, 0}};
+    char own_path[96], copy[100];
+    uint8_t garbage[8192];
+    struct error err;
+    struct lake lake;
+    struct catalog_table table = {0};
+    memset(garbage, 0x5a, sizeof garbage);
+    memcpy(own_path, db_path, sizeof own_path);
+    snprintf(db_path, sizeof db_path, "%s/damage.db", dir);
+    snprintf(copy, sizeof copy, "%s.copy", db_path);
+    open_lake(&lake, env_real());
+    create_table(&lake, &table);
+    catalog_table_deinit(&table);
+    close_lake(&lake);
+    copy_file(db_path, copy);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct env_file *file = NULL;
+        assert_ok(env_open(env_real(), db_path, ENV_WRITE, &file, &err));
+        assert_ok(env_write(file, cases[i].offset, garbage, cases[i].bytes, &err));
+        if (cases[i].length)
+            assert_ok(env_truncate(file, cases[i].length, &err));
+        env_close(file);
+        open_lake(&lake, env_real());
+        assert_status(STATUS_CORRUPT, catalog_check(lake.catalog, &err));
+        assert_non_null(strstr(err.message, "damage.db: "));
+        assert_null(strstr(err.message, "SELECT"));
+        assert_null(strstr(err.message, "PRAGMA"));
+        assert_status(STATUS_CORRUPT, catalog_check(lake.catalog, &err));
+        copy_file(copy, db_path);
+        assert_ok(catalog_check(lake.catalog, &err));
+        assert_ok(catalog_load(lake.catalog, ident, &table, &err));
+        catalog_table_deinit(&table);
+        close_lake(&lake);
+    }
     memcpy(db_path, own_path, sizeof db_path);
 }
 
@@ -490,6 +546,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_memory_failures, setup, teardown),
         cmocka_unit_test_setup_teardown(test_locks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_foreign_databases, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_damaged_file, setup, teardown),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Damaged files: a lane's own, and what leads on from a damaged catalog. The lane halts; an
+ * operator has it go on once the catalog is good, and what its own files no longer tell is taken
+ * from the table and the log's durable ack (E12): their position is never below what the log has
+ * seen committed, and never zero.
+ *
+ * A lost checkpoint: the ack stands in for it, the table's uuid is bound anew, and a takeover (E5)
+ * gives a new epoch. A lost record: its range is in the table or not, the table's position says
+ * which; the takeover moves main, so that no late commit of it holds (E13); its files, whose prefix
+ * nobody knows, are left to `orphans`. A lost doubt: no walk is believed that does not find the
+ * checkpoint's commit. A lost halt: what it was for shows again, or is over. Where the table
+ * contradicts, the lane halts anew, with that reason and that decision.
+ * Thread: the opening one, then the one that has claimed the lane.
+ */
+#include <stdio.h>
+
+#include "flow/publish/publish_internal.h"
+
+/* ---- halting ---- */
+
+/* What the log alone knows of the lane. */
+static void remember_by_log(struct lane *lane)
+{
+    struct publisher *publisher = lane->publisher;
+    const struct record *record = &lane->record;
+    struct checkpoint checkpoint = {
+        .exists = true,
+        .committed.count = publisher->group_count,
+        .through.count = publisher->group_count,
+        .snapshot_id = -1,
+    };
+    for (uint32_t g = 0; g < publisher->group_count; g++) {
+        struct wal_ack ack = {0};
+        if (!wal_ack_get(publisher->wal, lane->table_id, g, &ack))
+            ack = (struct wal_ack){0};
+        if (record->exists && record->from.at[g].seq > ack.committed.seq)
+            ack.committed = record->from.at[g]; /* where the table stood before the record */
+        checkpoint.committed.at[g] = ack.committed;
+        checkpoint.through.at[g] =
+            ack.through.seq > ack.committed.seq ? ack.through : ack.committed;
+    }
+    if (record->exists) {
+        checkpoint.epoch = record->epoch;
+        memcpy(checkpoint.owner, record->owner, sizeof checkpoint.owner);
+        memcpy(checkpoint.uuid, record->uuid, sizeof checkpoint.uuid);
+    }
+    lane->checkpoint = checkpoint;
+}
+
+enum status lane_load_files(struct lane *lane, struct error *err)
+{
+    static const struct {
+        enum status (*load)(struct lane *lane, struct error *err);
+        unsigned bit;
+    } files[] = {
+        {checkpoint_load, DAMAGED_CHECKPOINT},
+        {record_load, DAMAGED_JOURNAL},
+        {halt_load, DAMAGED_HALT},
+        {doubt_load, DAMAGED_DOUBT},
+    };
+    char reason[sizeof lane->reason] = "", remedy[sizeof lane->remedy];
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        enum status status = files[i].load(lane, err);
+        if (status != STATUS_CORRUPT) {
+            TRY(status);
+            continue;
+        }
+        size_t used = strlen(reason);
+        snprintf(reason + used, sizeof reason - used, "%s%s", used ? "; " : "", err->message);
+        lane->damage |= files[i].bit;
+    }
+    if (!lane->damage)
+        return STATUS_OK;
+    if (lane->damage & DAMAGED_CHECKPOINT)
+        remember_by_log(lane);
+    if (lane->damage & DAMAGED_DOUBT)
+        lane->lost_sequence = lane->checkpoint.sequence;
+    snprintf(remedy, sizeof remedy, "sluice clear-halt %s --confirm --accept", lane->name);
+    lane->is_halt_of_damage = true;
+    lane_stop(lane, PUBLISH_HALTED, reason, remedy);
+    return STATUS_OK;
+}
+
+/* ---- going on ---- */
+
+enum { COMMAND_BYTES = 200 };
+
+/* Why the lane cannot go on without a decision, and the command for it; "": it can. */
+struct obstacle {
+    char reason[400], command[COMMAND_BYTES];
+    bool is_newer_owner;
+};
+
+static void obstruct(struct obstacle *obstacle, const struct lane *lane, const char *reason,
+                     const char *before, const char *after)
+{
+    if (reason != obstacle->reason)
+        snprintf(obstacle->reason, sizeof obstacle->reason, "%s", reason);
+    snprintf(obstacle->command, sizeof obstacle->command, "%s %s%s", before, lane->name, after);
+}
+
+/* Reads the table as the lane's next round would. *out_table NULL: there is none. */
+static enum status look(struct lane *lane, struct iceberg_table **out_table,
+                        struct own_state *out_own, struct obstacle *obstacle, struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    struct catalog_ident ident = {.ns = lane->definition->ns, .name = lane->definition->name};
+    struct positions from;
+    bool is_bound =
+        lane->checkpoint.exists || lane->record.exists || (lane->damage & DAMAGED_JOURNAL);
+    TRY(catalog_check(publisher->catalog, err));
+    enum status status = iceberg_table_load(publisher->catalog, ident, out_table, err);
+    if (status == STATUS_NOT_FOUND) {
+        if (is_bound)
+            obstruct(obstacle, lane,
+                     "the table was dropped, or the catalog is another one (if it was lost, put it "
+                     "back first)",
+                     "sluice tables rebind", " --confirm --accept");
+        return STATUS_OK;
+    }
+    if (status == STATUS_CORRUPT) {
+        obstruct(obstacle, lane, err->message, "sluice tables repair", " --confirm");
+        return STATUS_OK;
+    }
+    TRY(status);
+    status = own_state_read(*out_table, publisher->log, publisher->group_count, out_own, err);
+    if (status != STATUS_OK) {
+        obstruct(obstacle, lane, err->message, "sluice clear-halt", " --confirm --accept");
+        return STATUS_OK;
+    }
+    switch (lane_decide(lane, *out_table, out_own, &from, obstacle->reason)) {
+    case DECIDE_STAND_DOWN:
+        obstacle->is_newer_owner = true;
+        obstruct(obstacle, lane, obstacle->reason, "sluice clear-halt", " --confirm --accept");
+        break;
+    case DECIDE_HALT_REBIND:
+        obstruct(obstacle, lane, obstacle->reason, "sluice tables rebind", " --confirm --accept");
+        break;
+    case DECIDE_HALT:
+        if (lane_is_other_history(lane, out_own))
+            snprintf(obstacle->command, sizeof obstacle->command, "sluice log fork --confirm");
+        else /* an older state of the table was put back: what it lacks is in the log */
+            obstruct(obstacle, lane, obstacle->reason, "sluice clear-halt",
+                     out_own->walk == WALK_FOUND ? " --confirm --republish"
+                                                 : " --confirm --accept");
+        break;
+    default:
+        if ((lane->damage & DAMAGED_CHECKPOINT) && !out_own->has_property && !out_own->has_summary)
+            obstruct(obstacle, lane,
+                     "the lane's checkpoint is damaged, and the table does not know of this log",
+                     "sluice clear-halt", " --confirm --accept");
+        break;
+    }
+    return STATUS_OK;
+}
+
+static enum status halt_anew(struct lane *lane, const struct obstacle *obstacle, struct error *err)
+{
+    lane->is_halt_of_damage = false;
+    lane_stop(lane, obstacle->is_newer_owner ? PUBLISH_STOOD_DOWN : PUBLISH_HALTED,
+              obstacle->reason, obstacle->command);
+    return error_set(err, STATUS_HALTED, "%.250s; to resolve it: %s", obstacle->reason,
+                     obstacle->command);
+}
+
+enum status lane_resume(struct lane *lane, struct error *err)
+{
+    struct iceberg_table *table = NULL;
+    struct own_state own;
+    struct obstacle obstacle = {0};
+    enum status status;
+    TRY_OR_DONE(status, look(lane, &table, &own, &obstacle, err));
+    if (obstacle.command[0]) {
+        status = halt_anew(lane, &obstacle, err);
+        goto done;
+    }
+    if (table && (lane->damage & (DAMAGED_CHECKPOINT | DAMAGED_JOURNAL)))
+        TRY_OR_DONE(status, lane_take_over(lane, &table, &own, err));
+    if (lane->damage & DAMAGED_JOURNAL)
+        TRY_OR_DONE(status, record_remove(lane, err));
+    if (lane->damage & DAMAGED_DOUBT)
+        TRY_OR_DONE(status, doubt_remove(lane, err));
+    status = lane_halt_end(lane, err);
+done:
+    iceberg_table_destroy(table);
+    return status;
+}
+
+enum status lane_halt_end(struct lane *lane, struct error *err)
+{
+    TRY(halt_remove(lane, err));
+    lane->damage = 0;
+    lane->is_halt_of_damage = false;
+    lane->doubt_since_ns = lane->retry_at_ns = 0;
+    lane_set_state(lane, PUBLISH_IDLE, "");
+    return STATUS_OK;
+}
