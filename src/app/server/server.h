@@ -134,7 +134,8 @@ void stack_close(struct stack *stack); /* accepts zeroed */
 
 enum status server_start(struct env *env, const struct settings *settings,
                          struct server **out_server, struct error *err) MUST_CHECK;
-/* Answers what has begun, publishes what is there (up to 10 s), closes everything. Accepts NULL. */
+/* Answers what has begun, publishes what is there, closes everything; after 10 s it begins nothing
+ * more. Accepts NULL. */
 void server_stop(struct server *server);
 
 uint16_t server_otlp_port(const struct server *server);
