@@ -34,7 +34,8 @@ static const struct command commands[] = {
         .about =
             "Takes OTLP over HTTP, makes each write durable on the log below --data-dir,\n"
             "answers, and publishes into tables. SIGTERM and SIGINT end it: what has begun is\n"
-            "answered, what is there is published, for 10 s at most.",
+            "answered, what is there is published; after 10 s no further commit is begun, and\n"
+            "what is left stays on the log.",
         .example = "sluice serve --data-dir ./sluice-data --publish-interval 30s",
         .exits = "0   after SIGTERM or SIGINT\n"
                  "2   settings that cannot work\n"
@@ -119,12 +120,13 @@ static const struct command commands[] = {
         .run = cmd_publish,
         .about =
             "Publishes everything that stands on the log below --data-dir now, says what went\n"
-            "into each table, and ends.",
+            "into each table, and ends. A table that contradicts what was published is read\n"
+            "again for --publish-halt-confirm, then its lane halts.",
         .flags = {{"--once", NULL, "what it does anyway; for scripts that say so"}},
         .example = "sluice publish --once --data-dir ./sluice-data",
         .exits = "0   done\n"
                  "3   there is no log\n"
-                 "75  a server uses the directory\n"
+                 "75  a server uses the directory, or a table takes no commits now: try again\n"
                  "86  a lane is halted",
     },
     {
@@ -178,9 +180,10 @@ static const struct command commands[] = {
         .name = "tables repair",
         .arguments = "TABLE [--confirm]",
         .summary = "goes back to the metadata before the one that cannot be read",
-        .about = "Says what is wrong; with --confirm the catalog is put back to the metadata\n"
-                 "before, and what came after it is given up. `sluice clear-halt` then decides\n"
-                 "over the rows in between.",
+        .about =
+            "Says what is wrong; with --confirm the catalog is put back to the metadata\n"
+            "before, and what came after it is given up. The lane stays halted: once the server\n"
+            "runs again `sluice clear-halt` decides over the rows in between.",
         .flags = {FLAG_CONFIRM},
         .example = "sluice tables repair otel.logs",
         .exits = "0   done, or nothing to repair\n"
@@ -261,7 +264,8 @@ static const struct command commands[] = {
         .exits = "0   done\n"
                  "3   there is no log\n"
                  "75  a server uses the directory\n"
-                 "86  the tables no longer tell where the copies part",
+                 "86  the tables no longer tell where the copies part\n"
+                 "88  a table knows more groups of this log than it has",
     },
     {
         .name = "parquet",

@@ -74,7 +74,7 @@ void lane_halt(struct lane *lane, const char *reason, const char *remedy)
 
 /* The command that resolves a halt: its words before and behind the table's name. */
 struct remedy {
-    const char *before, *after; /* `after` NULL: the command takes no table */
+    const char *before, *after; /* `after` NULL: the command takes no table; '@': the name again */
 };
 
 static const struct remedy remedy_accept = {"sluice clear-halt ", " --confirm --accept"};
@@ -87,18 +87,26 @@ static const struct remedy remedy_other_table = {"rename the table, then sluice 
                                                  " --confirm --accept"};
 static const struct remedy remedy_columns = {
     "give the table back what the reason misses, then sluice clear-halt ", " --confirm --accept"};
-static const struct remedy remedy_repair_table = {"sluice tables repair ", " --confirm"};
+static const struct remedy remedy_repair_table = {
+    "stop the server, sluice tables repair ",
+    " --confirm, start the server, then sluice clear-halt @ --confirm --republish to publish again "
+    "what came after the metadata that it went back to, or with --accept to do without"};
 
-static void remedy_text(const struct lane *lane, struct remedy remedy, char out[200])
+static void remedy_text(const struct lane *lane, struct remedy remedy,
+                        char out[PUBLISH_REMEDY_BYTES])
 {
-    snprintf(out, 200, "%s%s%s", remedy.before, remedy.after ? lane->name : "",
-             remedy.after ? remedy.after : "");
+    const char *after = remedy.after ? remedy.after : "";
+    const char *again = strchr(after, '@');
+    int until = (int)(again ? (size_t)(again - after) : strlen(after));
+    snprintf(out, PUBLISH_REMEDY_BYTES, "%s%s%.*s%s%s", remedy.before,
+             remedy.after ? lane->name : "", until, after, again ? lane->name : "",
+             again ? again + 1 : "");
 }
 
 static enum status halt_now(struct lane *lane, struct error *err, const char *reason,
                             struct remedy remedy)
 {
-    char text[200];
+    char text[PUBLISH_REMEDY_BYTES];
     remedy_text(lane, remedy, text);
     lane_halt(lane, reason, text);
     return error_set(err, STATUS_HALTED, "%s: %s", lane->name, reason);
@@ -526,7 +534,7 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     case DECIDE_DISCARD:
         return discard(lane, table, err);
     case DECIDE_STAND_DOWN: {
-        char remedy[200];
+        char remedy[PUBLISH_REMEDY_BYTES];
         remedy_text(lane, remedy_accept, remedy);
         stop_lane(lane, PUBLISH_STOOD_DOWN, reason, remedy);
         return error_set(err, STATUS_FENCED, "%s: %s", lane->name, reason);
@@ -733,8 +741,8 @@ static enum status work(struct lane *lane, bool must_publish, struct error *err)
         }
         TRY(status);
         lane_wake_waiters(lane);
-        if (is_done || is_committed_to(lane, &pending))
-            return STATUS_OK;
+        if (is_done || is_committed_to(lane, &pending) || publisher_is_out_of_time(lane->publisher))
+            return STATUS_OK; /* what is left stands on the log */
     }
     return error_set(err, STATUS_BUSY, "%s: others commit without pause", lane->name);
 }

@@ -287,7 +287,7 @@ struct lane {
     /* under publisher->lock: */
     bool is_busy; /* a thread works on it */
     enum publish_state state;
-    char reason[480], remedy[200];
+    char reason[480], remedy[PUBLISH_REMEDY_BYTES];
     bool is_demanded;
     struct publish_waiter *waiters;
     struct publish_lane_info info;
@@ -325,6 +325,7 @@ struct publisher {
     unsigned thread_count;
     /* under lock: */
     bool must_stop, is_looking;
+    int64_t work_until_ns; /* no range begins later; 0: no end */
     unsigned claims_waiting;
     size_t look_next;        /* lane */
     uint64_t writers;        /* places left */
@@ -337,6 +338,9 @@ void lane_release(struct lane *lane);
 /* A place among those who write files; waits for one. */
 void publisher_writer_begin(struct publisher *publisher);
 void publisher_writer_end(struct publisher *publisher);
+
+/* No further range is to be begun: the threads are to end, or the last round has had its time. */
+bool publisher_is_out_of_time(struct publisher *publisher);
 
 /* One round for a lane: whatever is open is resolved; with `must_publish`, what is synced is
  * published. OK: nothing (more) to do. Failures are noted in the lane's state. */
