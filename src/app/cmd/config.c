@@ -27,8 +27,9 @@ static int check(struct invocation *invocation)
 {
     struct error err;
     struct store *store = NULL;
-    const char *warehouse = invocation->settings.warehouse;
-    if (warehouse[0] && store_open(invocation->env, warehouse, &store, &err) != STATUS_OK) {
+    char uri[PATH_BYTES_MAX];
+    if (stack_warehouse_uri(&invocation->settings, uri, &err) != STATUS_OK ||
+        store_open(invocation->env, uri, &store, &err) != STATUS_OK) {
         error_prefix(&err, "publish.warehouse");
         return cmd_fail(&err);
     }

@@ -127,6 +127,9 @@ struct stack {
 /* BUSY: another process has the data directory. */
 enum status stack_open(struct env *env, const struct settings *settings, struct stack *out_stack,
                        struct error *err) MUST_CHECK;
+/* "file:///abs/path" of the warehouse. INVALID: one that readers could not follow. */
+enum status stack_warehouse_uri(const struct settings *settings, char out[PATH_BYTES_MAX],
+                                struct error *err) MUST_CHECK;
 /* The store and the catalog alone, to read tables while a server may be running. */
 enum status stack_open_lake(struct env *env, const struct settings *settings,
                             struct stack *out_stack, struct error *err) MUST_CHECK;
