@@ -15,14 +15,17 @@
     }
 
 static const char exit_of_asking[] = "0   done\n3   no server answers";
-static const char exit_of_deciding[] = "0   decided\n2   wrong usage, or the lane is not halted\n"
-                                       "3   there is no log, or no such table\n"
-                                       "86  the server refuses, and says why\n"
-                                       "87  the log no longer holds what would have to be "
-                                       "published again";
+static const char exit_of_deciding[] =
+    "0   decided\n2   wrong usage, or the lane is not halted\n"
+    "3   there is no log, or no such table\n"
+    "75  the lane or the directory is in use: try again\n"
+    "86  the table cannot take the decision; the message says why\n"
+    "87  the log no longer holds what would have to be "
+    "published again";
 static const char exit_of_reading[] = "0   done\n2   damage, or another format\n"
                                       "3   there is no such file\n"
-                                      "6   a part of the format that is not supported";
+                                      "6   a part of the format that is not supported\n"
+                                      "74  it could not be read";
 static const char exit_of_command[] = "that of the command";
 
 static const struct command commands[] = {
@@ -155,9 +158,10 @@ static const struct command commands[] = {
     },
     {
         .name = "tables columns",
-        .arguments = "[TABLE]",
+        .arguments = "[TABLE] [--json]",
         .summary = "the columns of one table, or of all, as docs/tables.md has them",
         .about = "Of tables as Sluice creates them; it looks into no catalog.",
+        .flags = {{"--json", NULL, "an array, one object a table"}},
         .example = "sluice tables columns otel.logs",
         .exits = "0   done\n"
                  "3   Sluice has no such table",
@@ -348,9 +352,10 @@ static const struct command commands[] = {
     },
     {
         .name = "config show",
-        .arguments = "",
+        .arguments = "[--json]",
         .summary = "prints the settings that hold, as a TOML file",
         .about = "Defaults < TOML file < environment < flags.",
+        .flags = {{"--json", NULL, "as one object"}},
         .example = "sluice config show --config sluice.toml",
         .exits = "0   done\n"
                  "2   settings that cannot work",
@@ -387,10 +392,11 @@ static const struct command commands[] = {
     },
     {
         .name = "version",
-        .arguments = "",
+        .arguments = "[--json]",
         .summary = "print the version",
         .run = cmd_version,
         .about = "As `sluice --version` does.",
+        .flags = {FLAG_JSON},
         .example = "sluice version",
         .exits = "0   done",
     },

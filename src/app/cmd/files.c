@@ -58,6 +58,9 @@ int input_each(const struct invocation *invocation, int from,
         }
         if (status != STATUS_OK) {
             int code = cmd_fail(&err);
+            if (status == STATUS_CORRUPT || status == STATUS_TORN_TAIL)
+                code =
+                    status_exit_code(STATUS_INVALID); /* the file was asked about, no disk fails */
             exit_code = exit_code ? exit_code : code;
         }
     }

@@ -141,7 +141,7 @@ int cmd_clear_halt(struct invocation *invocation)
 }
 
 /* docs/tables.md, or of it the one table without the head of the page. */
-static int columns(const char *wanted)
+static int columns(const char *wanted, bool as_json)
 {
     enum { TABLES_MAX = 32 };
     char names[TABLES_MAX][WAL_TABLE_NAME_MAX + 1];
@@ -150,7 +150,7 @@ static int columns(const char *wanted)
     size_t count;
     const struct publish_table *tables = ingest_tables(&count);
     if (!wanted) {
-        publish_print_columns(tables, count, &text);
+        (as_json ? publish_print_columns_json : publish_print_columns)(tables, count, &text);
         cmd_print(&text);
         return 0;
     }
@@ -161,6 +161,11 @@ static int columns(const char *wanted)
         text_nearest_offer(&nearest, names[i]);
         if (strcmp(names[i], wanted) != 0)
             continue;
+        if (as_json) {
+            publish_print_columns_json(&tables[i], 1, &text);
+            cmd_print(&text);
+            return 0;
+        }
         publish_print_columns(&tables[i], 1, &text);
         buf_put_byte(&text, '\0');
         const char *begin = text.failed ? NULL : strstr((const char *)text.data, "## ");
@@ -256,10 +261,12 @@ int cmd_tables(struct invocation *invocation)
     const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
     invocation->argc -= invocation->argc > 0;
     invocation->argv++;
-    if (strcmp(what, "columns") == 0)
+    if (strcmp(what, "columns") == 0) {
+        bool as_json = cmd_take_flag(invocation, "--json");
         return cmd_no_more_words(invocation, 1)
-                   ? columns(invocation->argc ? invocation->argv[0] : NULL)
+                   ? columns(invocation->argc ? invocation->argv[0] : NULL, as_json)
                    : 2;
+    }
     if (strcmp(what, "list") == 0)
         return list(invocation);
     if (strcmp(what, "rebind") == 0)

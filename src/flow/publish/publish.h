@@ -82,6 +82,8 @@ enum status publisher_run_once(struct publisher *publisher, struct error *err) M
 
 /* docs/tables.md: every column of the tables, its type, field id at birth, and source. */
 void publish_print_columns(const struct publish_table *tables, size_t count, struct buf *out);
+/* The same as [{"table":, "partition":, "sort":, "columns": [{"id":, "name":, "type":, ...}]}]. */
+void publish_print_columns_json(const struct publish_table *tables, size_t count, struct buf *out);
 
 /* ---- states ---- */
 
