@@ -328,7 +328,8 @@ static const struct command commands[] = {
         .example = "sluice convert FILE.parquet FILE.arrow",
         .exits = "0   done\n2   damage, another format, or a type that OUT's format has not\n"
                  "3   there is no such file\n4   OUT is there already\n"
-                 "6   a part of the format that is not supported",
+                 "6   a part of the format that is not supported\n"
+                 "74  it could not be read, or OUT not be written",
     },
     {
         .name = "config",
