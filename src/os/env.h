@@ -139,6 +139,9 @@ struct env_thread {
 };
 
 struct env *env_real(void); /* the process's own world; lives for ever, any thread */
+/* A fatal exit of the real world waits for so long after its message: other threads may still write
+ * answers. 0, the default: it ends at once. */
+void os_fatal_exit_delay(unsigned ms);
 
 static inline MUST_CHECK enum status env_open(struct env *env, const char *path, unsigned flags,
                                               struct env_file **out_file, struct error *err)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -522,10 +523,19 @@ static void real_thread_join(struct env_thread *base)
     mem_free(thread);
 }
 
+static _Atomic unsigned fatal_exit_delay_ms;
+
+void os_fatal_exit_delay(unsigned ms)
+{
+    atomic_store(&fatal_exit_delay_ms, ms);
+}
+
 static void real_fatal_exit(struct env *env, int exit_code, const char *why)
 {
-    UNUSED(env);
+    unsigned delay_ms = atomic_load(&fatal_exit_delay_ms);
     log_line(LOG_ERROR, "ending: %s", why);
+    if (delay_ms)
+        env_sleep_ms(env, delay_ms);
     _exit(exit_code);
 }
 

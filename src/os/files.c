@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <errno.h>
+
 #include "os/os.h"
 
 enum status path_join(char out[PATH_BYTES_MAX], const char *a, const char *b, struct error *err)
@@ -34,16 +36,19 @@ enum status files_make_dirs(struct env *env, const char *path, struct error *err
     if (length == 0 || length >= sizeof part)
         return error_set(err, STATUS_INVALID, "make directory: bad path");
     for (size_t i = 1; i <= length; i++) {
-        if (i < length && path[i] != '/')
+        if ((i < length && path[i] != '/') || (i == 1 && path[0] == '/'))
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        enum status status = env_dir_make(env, part, err);
-        if (status == STATUS_EXISTS)
-            continue;
-        TRY(status);
+        enum status made = env_dir_make(env, part, err);
+        if (made != STATUS_EXISTS)
+            TRY(made);
+        /* Whoever made one that is there may have died before its name lasted. */
         path_parent(parent, part);
-        TRY(env_dir_sync(env, parent, err));
+        enum status status = env_dir_sync(env, parent, err);
+        if (made == STATUS_EXISTS && status != STATUS_OK && err->os_errno == EACCES)
+            continue; /* not ours to write, so not ours to make last */
+        TRY(status);
     }
     return STATUS_OK;
 }

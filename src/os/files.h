@@ -13,7 +13,8 @@ enum { PATH_BYTES_MAX = 1024 };
 enum status path_join(char out[PATH_BYTES_MAX], const char *a, const char *b,
                       struct error *err) MUST_CHECK;
 
-/* Makes `path` and its missing parents, each synced into its parent directory. */
+/* Makes `path` and its missing parents. All of them are synced into their parent directories, those
+ * that were there too, where we may. */
 enum status files_make_dirs(struct env *env, const char *path, struct error *err) MUST_CHECK;
 
 /* The whole file, at most `bytes_max` (LIMIT), appended to `out`. */

@@ -298,20 +298,20 @@ def test_damage_is_placed(tmp_path):
     bad = bytearray(good)
     bad[second + 4] = 0x0c  # the second string, whose bytes begin at 3, is longer than the block
     path.write_bytes(bad)
-    assert f"block at byte {second}, data byte 3: ".encode() in avro("cat", path, check=74).stderr
+    assert f"block at byte {second}, data byte 3: ".encode() in avro("cat", path, check=2).stderr
     path.write_bytes(good[:-1])
-    assert f"block at byte {second}, ".encode() in avro("cat", path, check=74).stderr
+    assert f"block at byte {second}, ".encode() in avro("cat", path, check=2).stderr
     snappy = bytearray(container("string", [(1, zigzag(60) + b"abc" * 20)], "snappy"))
     snappy[-17] ^= 1
     path.write_bytes(snappy)
-    assert b"checksum does not match" in avro("cat", path, check=74).stderr
+    assert b"checksum does not match" in avro("cat", path, check=2).stderr
 
 
 def test_counts_without_weight(tmp_path):
     """What takes no bytes may not come in any number."""
     for schema, blocks in (("null", [(2**62, b"")]), ({"type": "array", "items": "null"}, [(1, zigzag(2**61) + b"\0")])):
         (tmp_path / "in").write_bytes(container(schema, blocks))
-        avro("cat", tmp_path / "in", check=74)
+        avro("cat", tmp_path / "in", check=2)
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard"])

@@ -168,3 +168,52 @@ def test_the_columns_of_one_table():
     text = run("tables", "columns", "otel.logs", expect=0).stdout
     assert text.startswith("## otel.logs\n") and text in page and text.count("## ") == 1
     assert "the nearest is otel.logs" in run("tables", "columns", "otel.log", expect=3).stderr
+
+
+def test_each_reading_command_has_json():
+    version = run("--version", expect=0).stdout.split()[1]
+    assert json.loads(run("version", "--json", expect=0).stdout) == {"version": version}
+    tables = json.loads(run("tables", "columns", "--json", expect=0).stdout)
+    page = (sluice.TOP / "docs/tables.md").read_text()
+    assert [t["table"] for t in tables] == re.findall(r"^## (\S+)", page, re.M)
+    rows = [f"| {c['id']} | `{c['name']}` | {c['type']} | {'yes' if c['required'] else 'no'} | {c['source']} |"
+            for t in tables for c in t["columns"]]
+    assert rows == re.findall(r"^\| \d+ \|.*", page, re.M)
+    assert f"Partitioned by {tables[0]['partition']}, sorted by {', '.join(tables[0]['sort'])}." in page
+    assert json.loads(run("tables", "columns", "otel.logs", "--json", expect=0).stdout)[0] in tables
+    shown = json.loads(run("config", "show", "--json", "--api-port", 81, expect=0).stdout)
+    assert shown["api.port"] == 81 and shown["publish.interval"] == "10000ms" and shown["data_dir"] == "./sluice-data"
+
+
+def test_what_config_show_prints_can_be_read(tmp_path):
+    """Quotes and backslashes in a value ended the string, or were lost."""
+    name = 'a "quoted" \\ name'
+    shown = run("config", "show", "--publish-catalog-name", name, "--data-dir", tmp_path / "d", expect=0).stdout
+    (tmp_path / "s.toml").write_text(shown)
+    assert run("config", "show", "--config", tmp_path / "s.toml", expect=0).stdout == shown
+    again = run("config", "show", "--json", "--config", tmp_path / "s.toml", expect=0).stdout
+    assert json.loads(again)["publish.catalog_name"] == name
+
+
+# ---- paths ----
+
+@pytest.mark.parametrize("sign", "#?")
+def test_paths_that_readers_cut_off_are_refused(tmp_path, sign):
+    """PyIceberg and Polars take what follows for a fragment or a query: tables that they could not read."""
+    for name, flags in (("in", ("--data-dir", tmp_path / f"in{sign}side")),
+                        ("out", ("--data-dir", tmp_path / "out", "--publish-warehouse", f"file://{tmp_path}/a{sign}b"))):
+        for words, code in ((("serve",), 2), (("config", "check"), 2), (("doctor",), 1)):
+            done = run(*words, *flags, "--otlp-http-port", 0, "--api-port", 0, expect=code)
+            assert f"'{sign}' in its path" in done.stdout + done.stderr
+        assert not list(tmp_path.iterdir())
+
+
+def test_other_signs_in_paths_are_read_by_others(tmp_path):
+    warehouse = tmp_path / "a%41 &+[ä]"
+    server = sluice.Server(tmp_path / "data", "--publish-warehouse", f"file://{warehouse}", "--publish-interval", "50ms").start()
+    run("gen", "--profile", "logs", "--items", 50, "--commit", "force", "--otlp-http-port", server.otlp, expect=0)
+    run("doctor", "--data-dir", warehouse, "--otlp-http-port", 0, "--api-port", 0, expect=0)
+    server.stop()
+    assert sluice.read_pyiceberg(server.directory, "logs").num_rows == 50
+    assert sluice.duckdb_connection().execute(f"SELECT count(*) FROM iceberg_scan('{warehouse}/otel/logs')"
+                                              ).fetchone() == (50,)

@@ -3,6 +3,7 @@
 refused in time (L24, L37, TD6)."""
 import os
 import subprocess
+import threading
 import time
 
 import pytest
@@ -127,3 +128,34 @@ def test_a_failed_sync_of_the_log_ends_the_process_with_74(tmp_path, nth):
     got = stored(data) if acknowledged else []
     for n in acknowledged:
         assert all(got.count(f"{n}.{i}") == 1 for i in range(3)), n
+
+
+def test_L24_a_failed_sync_is_answered_to_all_in_flight(tmp_path):
+    """The process ended with the answers written by nobody: most clients saw a closed connection."""
+    data = tmp_path / "data"
+    server = sluice.Server(data, "--log-segment-bytes", "4MiB", "--publish-interval", "1h", wrapper=(
+        "strace", "-f", "-o", "/dev/null", "-e", "trace=fdatasync,pwritev", "-e",
+        "inject=fdatasync,pwritev:error=EIO:when=150+")).start()
+    ends, acknowledged = [], []
+
+    def client(k):
+        for n in range(1000):
+            try:
+                answer = server.post("logs", body(f"{k}-{n}", 3, 50))
+            except OSError as error:
+                ends.append(repr(error))
+                return
+            if answer.code != 200:
+                ends.append(answer.code)
+                return
+            acknowledged.append(f"{k}-{n}")
+    threads = [threading.Thread(target=client, args=(k,)) for k in range(16)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert ends == [503] * 16
+    assert server.process.wait(timeout=20) == 74, server.log()
+    server.log_file.close()
+    sluice.Server(data).start().stop()
+    got = stored(data) if acknowledged else []
+    for tag in acknowledged:
+        assert all(got.count(f"{tag}.{i}") == 1 for i in range(3)), tag

@@ -242,7 +242,7 @@ def test_a_histogram_with_too_many_buckets_is_rejected_for_good(tmp_path):
 
 
 @pytest.mark.parametrize("words", [
-    ("publish", "--once"), ("tables", "list"), ("log", "fork", "--confirm"),
+    ("publish", "--once"), ("tables", "list"), ("log", "fork", "--confirm"), ("log", "repair"), ("log", "repair", "--confirm"),
     ("clear-halt", "otel.logs", "--confirm", "--accept")], ids=" ".join)
 def test_one_job_commands_make_no_data_directory(tmp_path, words):
     """A mistyped --data-dir got an empty log, and `publish --once` reported success."""

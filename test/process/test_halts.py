@@ -547,6 +547,187 @@ def test_L20_a_segment_that_cannot_be_read_halts_every_lane_that_it_may_hold(tmp
     finish(server, book)
 
 
+# ---- one-job commands, and what they and a running server answer ----
+
+def with_rows_in_the_log(server, book, count=2):
+    """Stopped, with rows that are not published."""
+    server.stop()
+    server.flags = FLAGS + ("--publish-interval", "1h")
+    server.start()
+    for _ in range(count):
+        book.must_send(server, book.new())
+    server.kill()
+
+
+def once(server, check, *flags):
+    return server.command("publish", "--once", *(flags or ("--publish-halt-confirm", "1s")), check=check)
+
+
+def printed(done):
+    """The command that `publish --once` prints for a halted lane."""
+    return shlex.split(re.search(r"^otel.logs +is halted, .*; to resolve it: sluice (.*)$", done.stdout, re.M)[1])
+
+
+def test_E12_publish_once_confirms_a_halt_by_itself(server, book):
+    """It answered 75 for ever: each process made one round, and began to doubt anew."""
+    with_rows_in_the_log(server, book)
+    table = load(server)
+    table.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id).commit()
+    began = time.monotonic()
+    done = once(server, 86)
+    assert 1 <= time.monotonic() - began < 10
+    assert "rolled back" in done.stderr and "otel.logs halted: " in done.stderr
+    again = once(server, 86, "--publish-halt-confirm", "1h")
+    assert "rolled back" in again.stderr and printed(again) == printed(done)
+    words = [w for w in printed(done) if w != "--accept"] + ["--republish"]
+    assert "otel.logs goes on" in server.command(*words, check=0).stdout
+    once(server, 0)
+    book.check(server.directory)
+
+
+def test_E12_publish_once_goes_on_when_the_doubt_ends(server, book):
+    with_rows_in_the_log(server, book)
+    table = load(server)
+    newest = table.current_snapshot().snapshot_id
+    table.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id).commit()
+    process = subprocess.Popen([sluice.BINARY, "publish", "--once", "--publish-halt-confirm", "1m", "--data-dir",
+                                str(server.directory)], stdout=subprocess.PIPE, text=True)
+    faults.wait_for(lambda: list((server.directory / "publish").glob("*.doubt")), what="the doubt")
+    load(server).manage_snapshots().set_current_snapshot(newest).commit()
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0 and "6 rows in 1 files" in out
+    book.check(server.directory)
+
+
+def test_E16_from_after_a_fork_that_cannot_tell(server, book, tmp_path):
+    """The other copy's commits that would tell are expired. The operator knows which entry both have: the
+    last one from before the copy was made."""
+    server.stop()
+    copy = take_copy(server.directory, tmp_path / "copy")
+    server.start()
+    last = max(r.receipt[3] for r in book.requests if r.table == "logs")
+    for _ in range(2):
+        book.must_send(server, book.new())
+        server.wait_published()
+    server.stop()
+    foreign = ledger.Foreign(server.directory)
+    foreign.append()
+    foreign.expire()
+    swap(server.directory, copy)
+    server.start()
+    for _ in range(3):
+        book.must_send(server, book.new())
+    lane = wait_halted(server, book)
+    assert lane["remedy"] == "sluice log fork --confirm"
+    server.stop()
+    refused = server.command(*shlex.split(lane["remedy"])[1:], check=86)
+    words = shlex.split(re.search(r"decide with sluice (clear-halt .*)", refused.stderr)[1])
+    assert words == ["clear-halt", "otel.logs", "--confirm", "--from", "GROUP=SEQ"]
+    words[-1] = f"0={last}"
+    seqs = [json.loads(x)["seq"] for x in server.command("log", "cat", "--json", check=0).stdout.splitlines()]
+    assert last in seqs
+    assert "ends at" in server.command(*words[:-1], "0=999999", check=2).stderr
+    assert "otel.logs goes on" in server.command(*words, check=0).stdout
+    server.start()
+    server.wait_published()
+    server.stop()
+    got = sorted(sluice.read_pyiceberg(server.directory, "logs")["severity_text"].to_pylist(), key=str)
+    want = [f"{r.ident}#{i}" for r in book.requests if r.table == "logs" for i in range(3)]
+    assert [t for t in got if t in want] == sorted(want) and len(got) == len(want) + 2
+
+
+def test_E15_what_the_log_no_longer_holds_is_87(tmp_path, request):
+    """Rolled back below what was reclaimed: neither choice that needs those rows, the server running or not;
+    --from the newest entry that the log still has is taken."""
+    small = ("--log-segment-bytes", "1MiB", "--log-keep-committed", "1ms", "--log-seal-after", "50ms")
+    server = sluice.Server(tmp_path / "data", *FLAGS, *small).start()
+    request.addfinalizer(server.kill)
+    book = ledger.Ledger()
+    first = book.must_send(server, book.new())
+    server.wait_published()
+    second = book.must_send(server, book.new())
+
+    def is_reclaimed():
+        book.must_send(server, book.new())
+        server.wait_published()
+        held = [json.loads(x)["seq"] for x in server.command("log", "cat", "--json").stdout.splitlines()]
+        return held and held[0] > second.receipt[3] + 1
+    faults.wait_for(is_reclaimed, what="reclaim")
+    table = load(server)
+    table.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id).commit()
+    last = max(r.receipt[3] for r in book.requests)
+    book.requests = [first]
+    lane = wait_halted(server, book)
+    words = [w for w in shlex.split(lane["remedy"])[1:] if w != "--accept"]
+    asked = [server.command(*words, *how, check=87).stderr for how in (("--republish",), ("--from", "0=1"))]
+    server.stop()
+    for how, said in zip((("--republish",), ("--from", "0=1")), asked):
+        assert server.command(*words, *how, check=87).stderr == said
+    assert "otel.logs goes on" in server.command(*words, "--from", f"0={last}", check=0).stdout
+    once(server, 0)
+    book.check(server.directory, with_leftovers=True)
+
+
+def test_E15_more_groups_than_the_log_has_is_88(server, book):
+    with_rows_in_the_log(server, book)
+    name, positions = next((k, v) for k, v in load(server).properties.items() if k.endswith(".positions"))
+    with load(server).transaction() as change:
+        change.set_properties({name: positions + ";" + positions.replace("0:", "1:", 1)})
+    assert "groups of this log" in server.command("log", "fork", "--confirm", check=88).stderr
+    done = once(server, 86)
+    assert "groups of this log" in done.stderr
+    server.command(*printed(done), check=0)
+    once(server, 0)
+    book.check(server.directory)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_refused_decisions_exit_the_same_with_and_without_a_server(server, book, runs):
+    """With one all of them were 86, and a space in the name was a malformed request."""
+    if not runs:
+        server.stop()
+    snapshot = load(server).current_snapshot().snapshot_id
+    for words, code, says in [
+            (("clear-halt", "otel.logs", "--accept"), 2, "otel.logs is not halted"),
+            (("tables", "rebind", "otel.logs", "--accept"), 2, "otel.logs is not halted"),
+            (("clear-halt", "otel.lgos", "--accept"), 3, "no lane publishes otel.lgos"),
+            (("clear-halt", "otel.logs x", "--accept"), 3, "no lane publishes otel.logs x"),
+            (("tables", "rebind", "otel.logs&table=otel.spans%", "--accept"), 3, "otel.logs&table=otel.spans%"),
+            (("clear-halt", "t" * 500, "--accept"), 3, "no lane publishes ttt"),
+            (("clear-halt", "otel.logs", "--from", "abc"), 2, "from=GROUP=SEQ")]:
+        done = server.command(*words, "--confirm", check=code)
+        assert done.stderr.startswith("sluice: ") and says in done.stderr, words
+        assert done.stderr.count("\n") == 1
+    assert load(server).current_snapshot().snapshot_id == snapshot
+
+
+@faults.needs_strace
+def test_stopping_is_bounded_with_a_backlog(server, book):
+    """Whoever published went through all of the backlog first, and only then did the 10 s begin."""
+    server.stop()
+    server.flags = FLAGS + ("--publish-interval", "1h")
+    server.start()
+    for _ in range(40):
+        book.must_send(server, book.new(pad=50000))
+    server.kill()
+    server.flags = FLAGS + ("--publish-range-bytes", "64KiB")  # a request each
+    server.wrapper = ("strace", "-f", "-o", "/dev/null", "-e", "trace=renameat2", "-e",
+                      "inject=renameat2:delay_enter=700000")  # within each commit
+    server.start()
+    faults.wait_for(lambda: server.lane("otel.logs")["commits"], what="a commit")
+    child, = map(int, open(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read().split())
+    began = time.monotonic()
+    os.kill(child, signal.SIGTERM)
+    assert server.process.wait(timeout=60) == 0
+    took = time.monotonic() - began
+    assert took < 13, took
+    server.kill()
+    server.wrapper = ()
+    assert sluice.read_pyiceberg(server.directory, "logs").num_rows < 3 * 43, "no backlog: nothing was tested"
+    server.start()
+    finish(server, book)
+
+
 # ---- retention ----
 
 def test_TE9_what_is_not_published_is_not_trimmed(tmp_path, request):

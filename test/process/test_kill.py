@@ -162,6 +162,8 @@ def is_published(server):
 
 def is_ended(server):
     time.sleep(0.05)
+    if "ending: " in server.log():  # it still answers those in flight
+        server.process.wait(timeout=10)
     return server.process.poll() is not None
 
 

@@ -94,10 +94,13 @@ def test_verify(path, tmp_path):
     chunk = pq.ParquetFile(path).metadata.row_group(1).column(11)
     data[chunk.data_page_offset + chunk.total_compressed_size // 2] ^= 1
     (tmp_path / "bad").write_bytes(data)
-    said = parquet("verify", tmp_path / "bad", check=74).stderr
+    said = parquet("verify", tmp_path / "bad", check=2).stderr
     assert "column text, row group 1, byte" in said
+    (tmp_path / "bad.parquet").write_bytes(data)
+    done = subprocess.run([sluice.BINARY, "convert", tmp_path / "bad.parquet", tmp_path / "out.arrow"], capture_output=True)
+    assert done.returncode == 2 and not (tmp_path / "out.arrow").exists()
     (tmp_path / "short").write_bytes(data[:-1])
-    assert "no magic" in parquet("meta", tmp_path / "short", check=74).stderr
+    assert "no magic" in parquet("meta", tmp_path / "short", check=2).stderr
     parquet("meta", tmp_path / "nothing", check=3)
     parquet("what", path, check=2)
     parquet("cat", check=2)

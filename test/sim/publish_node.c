@@ -276,6 +276,17 @@ static enum status engine_append(struct engine *engine, uint32_t t,
     return status;
 }
 
+/* A round that is refused for a roll-back has kept that on disk before it says so. */
+static void note_evidence(struct model *model)
+{
+    struct publish_lane_info info;
+    for (size_t i = 0; i < INSTANCES_MAX; i++) {
+        struct publisher *publisher = model->instances[i].publisher;
+        for (size_t t = 0; publisher && publisher_lane_at(publisher, t, &info); t++)
+            model->is_evidence_seen |= strstr(info.reason, "rolled back") != NULL;
+    }
+}
+
 /* Takes away what there is of ours but the newest few, or everything but main. */
 static void expire(struct model *model, const struct iceberg_table *table,
                    struct catalog_change *change)
@@ -325,6 +336,7 @@ static enum status engine_change(struct engine *engine, const struct iceberg_tab
         catalog_update_set_property(&change, "owner", pick(model, 2) ? "a" : "b");
         totals.properties_set++;
     }
+    note_evidence(model);
     enum status status = iceberg_change_commit(engine->catalog, table, &change, &after, err);
     if (totals.snapshots_expired > expired &&
         (status == STATUS_OK || status == STATUS_UNKNOWN_OUTCOME))

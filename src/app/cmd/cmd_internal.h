@@ -73,8 +73,9 @@ bool cmd_no_more_words(const struct invocation *invocation, int from);
 
 void cmd_print(struct buf *text); /* to stdout, then frees */
 
-/* Opens what is there for a one-job command; NOT_FOUND instead of an empty data directory made out
- * of a mistyped name. */
+/* NOT_FOUND: the data directory holds no log, which its name mistyped would otherwise get. */
+enum status cmd_find_log(struct invocation *invocation, struct error *err) MUST_CHECK;
+/* Opens what is there for a one-job command; NOT_FOUND as above. */
 enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stack,
                            struct error *err) MUST_CHECK;
 /* The same for the store and the catalog alone, beside a server. */

@@ -15,14 +15,17 @@
     }
 
 static const char exit_of_asking[] = "0   done\n3   no server answers";
-static const char exit_of_deciding[] = "0   decided\n2   wrong usage, or the lane is not halted\n"
-                                       "3   there is no log, or no such table\n"
-                                       "86  the server refuses, and says why\n"
-                                       "87  the log no longer holds what would have to be "
-                                       "published again";
+static const char exit_of_deciding[] =
+    "0   decided\n2   wrong usage, or the lane is not halted\n"
+    "3   there is no log, or no such table\n"
+    "75  the lane or the directory is in use: try again\n"
+    "86  the table cannot take the decision; the message says why\n"
+    "87  the log no longer holds what would have to be "
+    "published again";
 static const char exit_of_reading[] = "0   done\n2   damage, or another format\n"
                                       "3   there is no such file\n"
-                                      "6   a part of the format that is not supported";
+                                      "6   a part of the format that is not supported\n"
+                                      "74  it could not be read";
 static const char exit_of_command[] = "that of the command";
 
 static const struct command commands[] = {
@@ -34,7 +37,8 @@ static const struct command commands[] = {
         .about =
             "Takes OTLP over HTTP, makes each write durable on the log below --data-dir,\n"
             "answers, and publishes into tables. SIGTERM and SIGINT end it: what has begun is\n"
-            "answered, what is there is published, for 10 s at most.",
+            "answered, what is there is published; after 10 s no further commit is begun, and\n"
+            "what is left stays on the log.",
         .example = "sluice serve --data-dir ./sluice-data --publish-interval 30s",
         .exits = "0   after SIGTERM or SIGINT\n"
                  "2   settings that cannot work\n"
@@ -119,12 +123,13 @@ static const struct command commands[] = {
         .run = cmd_publish,
         .about =
             "Publishes everything that stands on the log below --data-dir now, says what went\n"
-            "into each table, and ends.",
+            "into each table, and ends. A table that contradicts what was published is read\n"
+            "again for --publish-halt-confirm, then its lane halts.",
         .flags = {{"--once", NULL, "what it does anyway; for scripts that say so"}},
         .example = "sluice publish --once --data-dir ./sluice-data",
         .exits = "0   done\n"
                  "3   there is no log\n"
-                 "75  a server uses the directory\n"
+                 "75  a server uses the directory, or a table takes no commits now: try again\n"
                  "86  a lane is halted",
     },
     {
@@ -153,9 +158,10 @@ static const struct command commands[] = {
     },
     {
         .name = "tables columns",
-        .arguments = "[TABLE]",
+        .arguments = "[TABLE] [--json]",
         .summary = "the columns of one table, or of all, as docs/tables.md has them",
         .about = "Of tables as Sluice creates them; it looks into no catalog.",
+        .flags = {{"--json", NULL, "an array, one object a table"}},
         .example = "sluice tables columns otel.logs",
         .exits = "0   done\n"
                  "3   Sluice has no such table",
@@ -178,9 +184,10 @@ static const struct command commands[] = {
         .name = "tables repair",
         .arguments = "TABLE [--confirm]",
         .summary = "goes back to the metadata before the one that cannot be read",
-        .about = "Says what is wrong; with --confirm the catalog is put back to the metadata\n"
-                 "before, and what came after it is given up. `sluice clear-halt` then decides\n"
-                 "over the rows in between.",
+        .about =
+            "Says what is wrong; with --confirm the catalog is put back to the metadata\n"
+            "before, and what came after it is given up. The lane stays halted: once the server\n"
+            "runs again `sluice clear-halt` decides over the rows in between.",
         .flags = {FLAG_CONFIRM},
         .example = "sluice tables repair otel.logs",
         .exits = "0   done, or nothing to repair\n"
@@ -261,7 +268,8 @@ static const struct command commands[] = {
         .exits = "0   done\n"
                  "3   there is no log\n"
                  "75  a server uses the directory\n"
-                 "86  the tables no longer tell where the copies part",
+                 "86  the tables no longer tell where the copies part\n"
+                 "88  a table knows more groups of this log than it has",
     },
     {
         .name = "parquet",
@@ -320,7 +328,8 @@ static const struct command commands[] = {
         .example = "sluice convert FILE.parquet FILE.arrow",
         .exits = "0   done\n2   damage, another format, or a type that OUT's format has not\n"
                  "3   there is no such file\n4   OUT is there already\n"
-                 "6   a part of the format that is not supported",
+                 "6   a part of the format that is not supported\n"
+                 "74  it could not be read, or OUT not be written",
     },
     {
         .name = "config",
@@ -344,9 +353,10 @@ static const struct command commands[] = {
     },
     {
         .name = "config show",
-        .arguments = "",
+        .arguments = "[--json]",
         .summary = "prints the settings that hold, as a TOML file",
         .about = "Defaults < TOML file < environment < flags.",
+        .flags = {{"--json", NULL, "as one object"}},
         .example = "sluice config show --config sluice.toml",
         .exits = "0   done\n"
                  "2   settings that cannot work",
@@ -385,10 +395,11 @@ static const struct command commands[] = {
     },
     {
         .name = "version",
-        .arguments = "",
+        .arguments = "[--json]",
         .summary = "print the version",
         .run = cmd_version,
         .about = "As `sluice --version` does.",
+        .flags = {FLAG_JSON},
         .example = "sluice version",
         .exits = "0   done",
     },

@@ -158,7 +158,7 @@ int cmd_convert(struct invocation *invocation)
         return 2;
     if (convert_file(invocation->env, &conversion, invocation->argv[0], invocation->argv[1],
                      &err) != STATUS_OK)
-        return cmd_fail(&err);
+        return fail_of_file(&err);
     if (as_json)
         printf("{\"rows\":%llu}\n", (unsigned long long)conversion.rows);
     else

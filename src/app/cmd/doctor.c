@@ -105,6 +105,18 @@ static void measure_sync(struct invocation *invocation, struct findings *finding
     find(findings, status == STATUS_OK, "sync", status == STATUS_OK ? detail : err.message);
 }
 
+static void check_warehouse(struct invocation *invocation, struct findings *findings)
+{
+    char uri[PATH_BYTES_MAX];
+    struct store *store = NULL;
+    struct error err;
+    enum status status = stack_warehouse_uri(&invocation->settings, uri, &err);
+    if (status == STATUS_OK)
+        status = store_open(invocation->env, uri, &store, &err);
+    store_close(store);
+    find(findings, status == STATUS_OK, "warehouse", status == STATUS_OK ? uri : err.message);
+}
+
 static void check_port(struct invocation *invocation, struct findings *findings, const char *name,
                        uint64_t port)
 {
@@ -156,6 +168,7 @@ int cmd_doctor(struct invocation *invocation)
     else if (check_directory(invocation, &findings, dir, &err))
         measure_sync(invocation, &findings, dir);
     check_catalog(invocation, &findings);
+    check_warehouse(invocation, &findings);
     check_port(invocation, &findings, "otlp port", invocation->settings.otlp_http_port);
     check_port(invocation, &findings, "api port", invocation->settings.api_port);
     if (as_json) {

@@ -40,6 +40,13 @@ void input_close(struct input *input)
     env_close(input->file);
 }
 
+int fail_of_file(const struct error *err)
+{
+    int code = cmd_fail(err);
+    bool is_damage = err->status == STATUS_CORRUPT || err->status == STATUS_TORN_TAIL;
+    return is_damage ? status_exit_code(STATUS_INVALID) : code;
+}
+
 int input_each(const struct invocation *invocation, int from,
                enum status (*look)(void *context, struct byte_source source, struct error *err),
                void *context)
@@ -57,7 +64,7 @@ int input_each(const struct invocation *invocation, int from,
             input_close(&input);
         }
         if (status != STATUS_OK) {
-            int code = cmd_fail(&err);
+            int code = fail_of_file(&err);
             exit_code = exit_code ? exit_code : code;
         }
     }

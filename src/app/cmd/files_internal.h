@@ -24,6 +24,9 @@ void input_close(struct input *input);
 
 struct arrow_limits files_arrow_limits(void); /* of what commands read */
 
+/* cmd_fail for a file that the user names: damage in it is an answer (2), not a failure of ours. */
+int fail_of_file(const struct error *err);
+
 /* Looks into each file that the words from index `from` name, in order. A failure is printed with
  * the file's name, and does not keep from the files behind it. The exit code of the first one. */
 int input_each(const struct invocation *invocation, int from,

@@ -52,20 +52,74 @@ static int resolve_offline(struct invocation *invocation, bool is_rebind, const 
     return 0;
 }
 
+/* The exit code for what the server answered (status.h): the same as this process would give that
+ * had done it itself. */
+static int exit_code_of(int http_code)
+{
+    switch (http_code) {
+    case 200:
+        return 0;
+    case 400:
+        return status_exit_code(STATUS_USAGE);
+    case 404:
+        return status_exit_code(STATUS_NOT_FOUND);
+    case 410:
+        return status_exit_code(STATUS_RECLAIMED);
+    case 500:
+        return status_exit_code(STATUS_CORRUPT);
+    case 501:
+        return status_exit_code(STATUS_UNSUPPORTED);
+    case 503:
+    case 504:
+        return status_exit_code(STATUS_BUSY);
+    default:
+        return status_exit_code(STATUS_HALTED);
+    }
+}
+
+static void put_encoded(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        bool is_plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+                        (*text >= '0' && *text <= '9') || strchr("._-", *text);
+        buf_format(out, is_plain ? "%c" : "%%%02X", (unsigned char)*text);
+    }
+}
+
+static enum status ask_server(struct invocation *invocation, bool is_rebind, const char *table,
+                              const char *decision, struct buf *out_body, int *out_code,
+                              struct error *err)
+{
+    struct buf path = {0};
+    buf_format(&path, "/v1/lanes/%s?table=", is_rebind ? "rebind" : "clear-halt");
+    put_encoded(&path, table);
+    buf_format(&path, "&decision=%s", decision);
+    buf_put_byte(&path, '\0');
+    enum status status = buf_status(&path, "request", err);
+    if (status == STATUS_OK)
+        status =
+            cmd_ask_server(invocation, "POST", (const char *)path.data, out_body, out_code, err);
+    buf_deinit(&path);
+    return status;
+}
+
 static int resolve(struct invocation *invocation, bool is_rebind)
 {
     struct error err;
     struct buf body = {0};
-    char decision[64], path[512];
+    char decision[64];
     int code = 0;
+    enum publish_decision parsed;
+    uint32_t group;
+    uint64_t seq;
     if (!take_decision(invocation, decision))
         return 2;
     if (invocation->argc != 1)
         return cmd_usage("a table is needed, such as otel.logs");
     const char *table = invocation->argv[0];
-    snprintf(path, sizeof path, "/v1/lanes/%s?table=%s&decision=%s",
-             is_rebind ? "rebind" : "clear-halt", table, decision);
-    enum status status = cmd_ask_server(invocation, "POST", path, &body, &code, &err);
+    if (decision_parse(decision, &parsed, &group, &seq, &err) != STATUS_OK)
+        return cmd_fail(&err);
+    enum status status = ask_server(invocation, is_rebind, table, decision, &body, &code, &err);
     if (status == STATUS_NOT_FOUND) {
         buf_deinit(&body);
         return resolve_offline(invocation, is_rebind, table, decision);
@@ -74,9 +128,11 @@ static int resolve(struct invocation *invocation, bool is_rebind)
         buf_deinit(&body);
         return cmd_fail(&err);
     }
-    fwrite(body.data, 1, body.length, code == 200 ? stdout : stderr);
+    fprintf(code == 200 ? stdout : stderr, "%s%.*s",
+            code == 200 ? "" : "sluice: ", (int)body.length,
+            body.length ? (const char *)body.data : "");
     buf_deinit(&body);
-    return code == 200 ? 0 : status_exit_code(STATUS_HALTED);
+    return exit_code_of(code);
 }
 
 int cmd_clear_halt(struct invocation *invocation)
@@ -85,7 +141,7 @@ int cmd_clear_halt(struct invocation *invocation)
 }
 
 /* docs/tables.md, or of it the one table without the head of the page. */
-static int columns(const char *wanted)
+static int columns(const char *wanted, bool as_json)
 {
     enum { TABLES_MAX = 32 };
     char names[TABLES_MAX][WAL_TABLE_NAME_MAX + 1];
@@ -94,7 +150,7 @@ static int columns(const char *wanted)
     size_t count;
     const struct publish_table *tables = ingest_tables(&count);
     if (!wanted) {
-        publish_print_columns(tables, count, &text);
+        (as_json ? publish_print_columns_json : publish_print_columns)(tables, count, &text);
         cmd_print(&text);
         return 0;
     }
@@ -105,6 +161,11 @@ static int columns(const char *wanted)
         text_nearest_offer(&nearest, names[i]);
         if (strcmp(names[i], wanted) != 0)
             continue;
+        if (as_json) {
+            publish_print_columns_json(&tables[i], 1, &text);
+            cmd_print(&text);
+            return 0;
+        }
         publish_print_columns(&tables[i], 1, &text);
         buf_put_byte(&text, '\0');
         const char *begin = text.failed ? NULL : strstr((const char *)text.data, "## ");
@@ -200,10 +261,12 @@ int cmd_tables(struct invocation *invocation)
     const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
     invocation->argc -= invocation->argc > 0;
     invocation->argv++;
-    if (strcmp(what, "columns") == 0)
+    if (strcmp(what, "columns") == 0) {
+        bool as_json = cmd_take_flag(invocation, "--json");
         return cmd_no_more_words(invocation, 1)
-                   ? columns(invocation->argc ? invocation->argv[0] : NULL)
+                   ? columns(invocation->argc ? invocation->argv[0] : NULL, as_json)
                    : 2;
+    }
     if (strcmp(what, "list") == 0)
         return list(invocation);
     if (strcmp(what, "rebind") == 0)
@@ -219,7 +282,10 @@ static void print_published(struct publisher *publisher)
 {
     struct publish_lane_info lane;
     for (size_t i = 0; publisher_lane_at(publisher, i, &lane); i++) {
-        if (lane.commits_total)
+        if (lane.remedy[0])
+            printf("%-28s is halted, %llu rows are not published: %s; to resolve it: %s\n",
+                   lane.table, (unsigned long long)lane.lag_rows, lane.reason, lane.remedy);
+        else if (lane.commits_total)
             printf("%-28s %llu rows in %llu files, snapshot %lld\n", lane.table,
                    (unsigned long long)lane.rows_total, (unsigned long long)lane.files_total,
                    (long long)lane.snapshot_id);

@@ -114,8 +114,10 @@ static int repair(struct invocation *invocation)
     bool is_confirmed = cmd_take_flag(invocation, "--confirm");
     if (!cmd_no_more_words(invocation, 0))
         return 2;
-    enum status status = is_confirmed ? open_log(invocation, false, &wal, &err)
-                                      : open_to_look(invocation, &wal, &err);
+    enum status status = cmd_find_log(invocation, &err);
+    if (status == STATUS_OK)
+        status = is_confirmed ? open_log(invocation, false, &wal, &err)
+                              : open_to_look(invocation, &wal, &err);
     if (status == STATUS_BUSY)
         status = cmd_explain_busy(invocation, &err);
     if (status == STATUS_OK)

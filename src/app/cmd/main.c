@@ -87,9 +87,10 @@ void cmd_print(struct buf *text)
 
 int cmd_version(struct invocation *invocation)
 {
+    bool as_json = cmd_take_flag(invocation, "--json");
     if (!cmd_no_more_words(invocation, 0))
         return 2;
-    printf("sluice %s\n", SLUICE_VERSION);
+    printf(as_json ? "{\"version\":\"%s\"}\n" : "sluice %s\n", SLUICE_VERSION);
     return 0;
 }
 

@@ -65,8 +65,7 @@ enum status cmd_explain_busy(struct invocation *invocation, struct error *err)
 
 /* ---- opening, asking ---- */
 
-enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stack,
-                           struct error *err)
+enum status cmd_find_log(struct invocation *invocation, struct error *err)
 {
     char dir[PATH_BYTES_MAX];
     struct arena arena;
@@ -78,6 +77,13 @@ enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stac
     arena_deinit(&arena);
     if (status != STATUS_OK)
         return error_prefix(err, "%s holds no log", invocation->settings.data_dir);
+    return STATUS_OK;
+}
+
+enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stack,
+                           struct error *err)
+{
+    TRY(cmd_find_log(invocation, err));
     if (stack_open(invocation->env, &invocation->settings, out_stack, err) != STATUS_OK)
         return cmd_explain_busy(invocation, err);
     return STATUS_OK;

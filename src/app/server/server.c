@@ -7,7 +7,10 @@
 
 #include "app/server/server_internal.h"
 
-enum { LAST_ROUND_MS = 10000, DRAIN_MS = 10000, READY_BYTES = 1 << 20 /* a usual request */ };
+/* A log that has failed takes nothing more; the workers write that to those who wait (L24). */
+enum { LAST_ANSWERS_MS = 200 };
+
+enum { STOP_MS = 10000, READY_BYTES = 1 << 20 /* a usual request */ };
 
 /* Files that connections leave to the log, the tables and the catalog: without one the log cannot
  * seal, which ends the process. */
@@ -54,14 +57,20 @@ static void handle_metrics(void *context, struct http_exchange *exchange)
     respond_buf(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
 }
 
+/* The value of `name`, percent-decoded; what does not fit is cut off. */
 static bool query_text(const struct http_head *head, const char *name, char *out, size_t bytes)
 {
     struct span value = http_query_get(head->query, name);
-    if (!value.data || value.length == 0 || value.length >= bytes)
-        return false;
-    memcpy(out, value.data, value.length);
-    out[value.length] = '\0';
-    return true;
+    size_t length = 0;
+    for (size_t i = 0; i < value.length && length + 1 < bytes; i++) {
+        uint8_t byte = value.data[i];
+        if (byte == '%' && i + 2 < value.length &&
+            hex_decode(&byte, 1, (const char *)value.data + i + 1, 2))
+            i += 2;
+        out[length++] = (char)byte;
+    }
+    out[length] = '\0';
+    return length > 0 && strlen(out) == length;
 }
 
 /* POST /v1/lanes/clear-halt?table=otel.logs&decision=accept, and /v1/lanes/rebind */
@@ -238,6 +247,7 @@ enum status server_start(struct env *env, const struct settings *settings,
     struct server *server = mem_alloc_zero(1, sizeof *server);
     if (!server)
         return error_set(err, STATUS_NO_MEMORY, "server: out of memory");
+    server->env = env;
     server->started_wall_ns = env_wall_ns(env);
     server->file_limit = os_file_limit_raise();
     enum status status = stack_open(env, settings, &server->stack, err);
@@ -253,6 +263,7 @@ enum status server_start(struct env *env, const struct settings *settings,
         server_stop(server);
         return status;
     }
+    os_fatal_exit_delay(LAST_ANSWERS_MS);
     *out_server = server;
     return STATUS_OK;
 }
@@ -261,10 +272,13 @@ void server_stop(struct server *server)
 {
     if (!server)
         return;
+    os_fatal_exit_delay(0);
+    int64_t began_ns = env_mono_ns(server->env);
     if (server->otlp)
-        http_server_drain(server->otlp, DRAIN_MS);
+        http_server_drain(server->otlp, STOP_MS);
+    uint64_t spent_ms = (uint64_t)(env_mono_ns(server->env) - began_ns) / 1000000;
     if (server->stack.publisher)
-        publisher_stop(server->stack.publisher, true, LAST_ROUND_MS);
+        publisher_stop(server->stack.publisher, true, spent_ms < STOP_MS ? STOP_MS - spent_ms : 0);
     http_server_destroy(server->api);
     struct wal *wal = server->stack.wal;
     server->stack.wal = NULL;

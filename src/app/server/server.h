@@ -127,6 +127,9 @@ struct stack {
 /* BUSY: another process has the data directory. */
 enum status stack_open(struct env *env, const struct settings *settings, struct stack *out_stack,
                        struct error *err) MUST_CHECK;
+/* "file:///abs/path" of the warehouse. INVALID: one that readers could not follow. */
+enum status stack_warehouse_uri(const struct settings *settings, char out[PATH_BYTES_MAX],
+                                struct error *err) MUST_CHECK;
 /* The store and the catalog alone, to read tables while a server may be running. */
 enum status stack_open_lake(struct env *env, const struct settings *settings,
                             struct stack *out_stack, struct error *err) MUST_CHECK;
@@ -134,7 +137,8 @@ void stack_close(struct stack *stack); /* accepts zeroed */
 
 enum status server_start(struct env *env, const struct settings *settings,
                          struct server **out_server, struct error *err) MUST_CHECK;
-/* Answers what has begun, publishes what is there (up to 10 s), closes everything. Accepts NULL. */
+/* Answers what has begun, publishes what is there, closes everything; after 10 s it begins nothing
+ * more. Accepts NULL. */
 void server_stop(struct server *server);
 
 uint16_t server_otlp_port(const struct server *server);

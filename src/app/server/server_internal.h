@@ -7,6 +7,7 @@
 enum { API_ROUTE_COUNT = 6 };
 
 struct server {
+    struct env *env;
     struct stack stack;
     struct ingest *ingest;
     uint64_t file_limit; /* open files, of the process */

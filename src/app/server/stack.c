@@ -8,16 +8,29 @@
 
 #include "app/server/server.h"
 
-/* "file:///abs/path" of the warehouse. */
-static enum status warehouse_uri(const struct settings *settings, char out[PATH_BYTES_MAX],
-                                 struct error *err)
+/* Readers cut a file's URI where a fragment or a query would begin. */
+static enum status check_uri(const char *uri, struct error *err)
+{
+    const char *bad = strpbrk(uri, "#?");
+    if (bad)
+        return error_set(err, STATUS_INVALID,
+                         "warehouse %.300s: '%c' in its path; PyIceberg and others could not read "
+                         "the tables",
+                         uri, *bad);
+    return STATUS_OK;
+}
+
+enum status stack_warehouse_uri(const struct settings *settings, char out[PATH_BYTES_MAX],
+                                struct error *err)
 {
     char absolute[PATH_BYTES_MAX];
     if (settings->warehouse[0]) {
+        TRY(check_uri(settings->warehouse, err));
         snprintf(out, PATH_BYTES_MAX, "%s", settings->warehouse);
         return STATUS_OK;
     }
     TRY(os_absolute_path(settings->data_dir, absolute, err));
+    TRY(check_uri(absolute, err));
     if (snprintf(out, PATH_BYTES_MAX, "file://%s/warehouse", absolute) >= PATH_BYTES_MAX)
         return error_set(err, STATUS_INVALID, "path too long: %.200s", absolute);
     return STATUS_OK;
@@ -39,7 +52,7 @@ static enum status open_log(struct stack *stack, struct error *err)
 static enum status open_lake(struct stack *stack, struct error *err)
 {
     char uri[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
-    TRY(warehouse_uri(&stack->settings, uri, err));
+    TRY(stack_warehouse_uri(&stack->settings, uri, err));
     TRY(store_open(stack->env, uri, &stack->store, err));
     TRY(path_join(path, stack->settings.data_dir, "catalog.db", err));
     struct catalog_sqlite_options options = {.path = path, .name = stack->settings.catalog_name};
@@ -95,6 +108,8 @@ enum status stack_open(struct env *env, const struct settings *settings, struct 
                        struct error *err)
 {
     struct stack stack = {.env = env, .settings = *settings};
+    char uri[PATH_BYTES_MAX];
+    TRY(stack_warehouse_uri(settings, uri, err)); /* before anything is made */
     TRY(files_make_dirs(env, settings->data_dir, err));
     enum status status = open_log(&stack, err);
     if (status == STATUS_OK)

@@ -29,9 +29,10 @@ static void answer_status(struct http_exchange *exchange, enum status status, in
     buf_deinit(&body);
 }
 
+/* A limit that is reached (429) does not go away by waiting. */
 static bool is_worth_a_retry(int code)
 {
-    return code == 429 || code == 503;
+    return code == 503;
 }
 
 static void refuse(struct ingest_worker *worker, struct http_exchange *exchange,

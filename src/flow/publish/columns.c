@@ -2,6 +2,8 @@
  *
  * Our columns: what a table gets at its birth, and docs/tables.md.
  */
+#include <stdio.h>
+
 #include "flow/publish/publish_internal.h"
 
 const struct arrow_field publish_position_fields[PUBLISH_POSITION_FIELDS] = {
@@ -99,4 +101,66 @@ void publish_print_columns(const struct publish_table *tables, size_t count, str
         }
         arena_deinit(&arena);
     }
+}
+
+static void write_columns(struct json_writer *json, const struct iceberg_schema *schema)
+{
+    struct buf type = {0};
+    json_write_key(json, "columns");
+    json_write_array_begin(json);
+    for (uint32_t i = 0; i < schema->field_count; i++) {
+        const struct iceberg_field *field = &schema->fields[i];
+        buf_clear(&type);
+        put_type(&type, field);
+        json_write_object_begin(json);
+        json_write_key(json, "id");
+        json_write_i64(json, field->id);
+        json_write_key(json, "name");
+        json_write_text(json, field->name);
+        json_write_key(json, "type");
+        json_write_string(json, type.data, type.length);
+        json_write_key(json, "required");
+        json_write_bool(json, field->is_required);
+        json_write_key(json, "source");
+        json_write_text(json, field->doc ? field->doc : "position in the log");
+        json_write_object_end(json);
+    }
+    json_write_array_end(json);
+    buf_deinit(&type);
+}
+
+void publish_print_columns_json(const struct publish_table *tables, size_t count, struct buf *out)
+{
+    struct json_writer json;
+    json_writer_init(&json, out);
+    json_write_array_begin(&json);
+    for (size_t t = 0; t < count && !out->failed; t++) {
+        struct arena arena;
+        struct arrow_schema rows;
+        struct iceberg_schema schema;
+        struct error err;
+        char text[WAL_TABLE_NAME_MAX + 8];
+        arena_init(&arena, 0);
+        if (publish_table_schema(&tables[t], &arena, &rows, &schema, &err) == STATUS_OK) {
+            json_write_object_begin(&json);
+            json_write_key(&json, "table");
+            snprintf(text, sizeof text, "%s.%s", tables[t].ns, tables[t].name);
+            json_write_text(&json, text);
+            json_write_key(&json, "partition");
+            snprintf(text, sizeof text, "day(%s)", tables[t].time_column);
+            json_write_text(&json, text);
+            json_write_key(&json, "sort");
+            json_write_array_begin(&json);
+            for (size_t s = 0; s < tables[t].sort_column_count; s++)
+                json_write_text(&json, tables[t].sort_columns[s]);
+            json_write_array_end(&json);
+            write_columns(&json, &schema);
+            json_write_object_end(&json);
+        } else {
+            out->failed = true;
+        }
+        arena_deinit(&arena);
+    }
+    json_write_array_end(&json);
+    buf_put_byte(out, '\n');
 }

@@ -16,104 +16,11 @@ enum {
     TROUBLE_NS = 1000000000, /* from then on retries are worth a word */
 };
 
-/* ---- states ---- */
-
-void lane_set_state(struct lane *lane, enum publish_state state, const char *reason)
-{
-    env_lock(lane->publisher->lock);
-    lane->state = state;
-    snprintf(lane->reason, sizeof lane->reason, "%s", reason);
-    if (state != PUBLISH_HALTED && state != PUBLISH_STOOD_DOWN)
-        lane->remedy[0] = '\0';
-    env_unlock(lane->publisher->lock);
-}
-
 static void count_up(struct lane *lane, uint64_t *counter)
 {
     env_lock(lane->publisher->lock);
     ++*counter;
     env_unlock(lane->publisher->lock);
-}
-
-static void tell(const struct lane *lane, enum publish_state state, const char *reason,
-                 const char *remedy)
-{
-    if (lane->publisher->options.changed)
-        lane->publisher->options.changed(lane->name, state, reason, remedy);
-}
-
-static void note_dropped(struct lane *lane, const char *columns)
-{
-    env_lock(lane->publisher->lock);
-    bool is_news = strcmp(lane->info.dropped, columns) != 0;
-    snprintf(lane->info.dropped, sizeof lane->info.dropped, "%s", columns);
-    env_unlock(lane->publisher->lock);
-    if (is_news && lane->publisher->options.dropped)
-        lane->publisher->options.dropped(lane->name, columns);
-}
-
-void lane_stop(struct lane *lane, enum publish_state state, const char *reason, const char *remedy)
-{
-    struct error ignored;
-    env_lock(lane->publisher->lock);
-    lane->state = state;
-    snprintf(lane->reason, sizeof lane->reason, "%s", reason);
-    snprintf(lane->remedy, sizeof lane->remedy, "%s", remedy);
-    env_unlock(lane->publisher->lock);
-    enum status status = halt_save(lane, &ignored); /* without it the next start finds out again */
-    UNUSED(status);
-    tell(lane, state, reason, remedy);
-    lane_wake_waiters(lane);
-}
-
-/* The command that resolves a halt: its words before and behind the table's name. */
-struct remedy {
-    const char *before, *after; /* `after` NULL: the command takes no table */
-};
-
-static const struct remedy remedy_accept = {"sluice clear-halt ", " --confirm --accept"};
-static const struct remedy remedy_rebind = {"sluice tables rebind ", " --confirm --accept"};
-static const struct remedy remedy_repair_log = {
-    "sluice log repair --confirm, then sluice clear-halt ", " --confirm --accept"};
-static const struct remedy remedy_from = {"sluice clear-halt ", " --confirm --from GROUP=SEQ"};
-static const struct remedy remedy_fork = {"sluice log fork --confirm", NULL};
-static const struct remedy remedy_other_table = {"rename the table, then sluice tables rebind ",
-                                                 " --confirm --accept"};
-static const struct remedy remedy_columns = {
-    "give the table back what the reason misses, then sluice clear-halt ", " --confirm --accept"};
-static const struct remedy remedy_catalog = {
-    "put a good copy of catalog.db back, without a catalog.db-journal, then sluice clear-halt ",
-    " --confirm --accept"};
-static const struct remedy remedy_repair_table = {"sluice tables repair ", " --confirm"};
-
-static void remedy_text(const struct lane *lane, struct remedy remedy, char out[200])
-{
-    snprintf(out, 200, "%s%s%s", remedy.before, remedy.after ? lane->name : "",
-             remedy.after ? remedy.after : "");
-}
-
-static enum status halt_now(struct lane *lane, struct error *err, const char *reason,
-                            struct remedy remedy)
-{
-    char text[200];
-    remedy_text(lane, remedy, text);
-    lane->is_halt_of_damage = remedy.before == remedy_catalog.before;
-    lane_stop(lane, PUBLISH_HALTED, reason, text);
-    return error_set(err, STATUS_HALTED, "%s: %s", lane->name, reason);
-}
-
-/* E12: before any durability halt the table is read again for a while. */
-static enum status doubt(struct lane *lane, struct error *err, const char *reason,
-                         struct remedy remedy)
-{
-    struct publisher *publisher = lane->publisher;
-    int64_t now_ns = env_mono_ns(publisher->env);
-    if (!lane->doubt_since_ns)
-        lane->doubt_since_ns = now_ns;
-    if (now_ns - lane->doubt_since_ns < (int64_t)publisher->options.halt_confirm_ms * 1000000)
-        return error_set(err, STATUS_BUSY, "%s", reason);
-    lane->doubt_since_ns = 0;
-    return halt_now(lane, err, reason, remedy);
 }
 
 /* ---- the table ---- */
@@ -172,12 +79,12 @@ static enum status load_table(struct lane *lane, struct iceberg_table **out_tabl
     bool is_missed = status == STATUS_NOT_FOUND && (lane->checkpoint.exists || lane->record.exists);
     if ((status == STATUS_CORRUPT || is_missed) &&
         catalog_check(lane->publisher->catalog, &damage) == STATUS_CORRUPT)
-        return doubt(lane, err, damage.message, remedy_catalog);
+        return lane_doubt(lane, err, damage.message, REMEDY_CATALOG);
     if (status == STATUS_CORRUPT || status == STATUS_UNSUPPORTED) {
         char reason[400];
         snprintf(reason, sizeof reason, "%s", err->message);
-        return doubt(lane, err, reason,
-                     status == STATUS_CORRUPT ? remedy_repair_table : remedy_other_table);
+        return lane_doubt(lane, err, reason,
+                          status == STATUS_CORRUPT ? REMEDY_REPAIR_TABLE : REMEDY_OTHER_TABLE);
     }
     return status;
 }
@@ -188,10 +95,11 @@ static enum status find_table(struct lane *lane, struct iceberg_table **out_tabl
 {
     enum status status = load_table(lane, out_table, err);
     if (status == STATUS_NOT_FOUND && (lane->checkpoint.exists || lane->record.exists))
-        return doubt(lane, err,
-                     "the table was dropped, or the catalog is another one (if it was lost, put it "
-                     "back first)",
-                     remedy_rebind);
+        return lane_doubt(
+            lane, err,
+            "the table was dropped, or the catalog is another one (if it was lost, put it "
+            "back first)",
+            REMEDY_REBIND);
     return status;
 }
 
@@ -405,8 +313,8 @@ static enum status write_range(struct lane *lane, const struct iceberg_table *ta
     status = range_read(lane, from, lane->publisher->options.range_bytes_max, &range, err);
     if (status == STATUS_CORRUPT || status == STATUS_RECLAIMED) {
         snprintf(reason, sizeof reason, "%s", err->message);
-        return halt_now(lane, err, reason,
-                        status == STATUS_CORRUPT ? remedy_repair_log : remedy_from);
+        return lane_halt_now(lane, err, reason,
+                             status == STATUS_CORRUPT ? REMEDY_REPAIR_LOG : REMEDY_FROM);
     }
     TRY(status);
     *out_is_empty = range.rows == 0;
@@ -417,11 +325,11 @@ static enum status write_range(struct lane *lane, const struct iceberg_table *ta
     status = binding_create(lane->definition, range.schema, table, &binding, err);
     if (status == STATUS_HALTED) {
         snprintf(reason, sizeof reason, "%s", err->message);
-        status = halt_now(lane, err, reason, remedy_columns);
+        status = lane_halt_now(lane, err, reason, REMEDY_COLUMNS);
         goto done;
     }
     TRY_OR_DONE(status, status);
-    note_dropped(lane, binding.dropped);
+    lane_note_dropped(lane, binding.dropped);
     TRY_OR_DONE(status, begin_record(lane, table, from, err));
     lane->record.to = range.to;
     memcpy(lane->record.digest, range.digest, sizeof range.digest);
@@ -527,17 +435,13 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
         return adopt(lane, table, own, err);
     case DECIDE_DISCARD:
         return discard(lane, table, err);
-    case DECIDE_STAND_DOWN: {
-        char remedy[200];
-        remedy_text(lane, remedy_accept, remedy);
-        lane_stop(lane, PUBLISH_STOOD_DOWN, reason, remedy);
-        return error_set(err, STATUS_FENCED, "%s: %s", lane->name, reason);
-    }
+    case DECIDE_STAND_DOWN:
+        return lane_stand_down(lane, err, reason);
     case DECIDE_HALT_REBIND:
-        return halt_now(lane, err, reason, remedy_rebind);
+        return lane_halt_now(lane, err, reason, REMEDY_REBIND);
     case DECIDE_HALT:
-        return doubt(lane, err, reason,
-                     lane_is_other_history(lane, own) ? remedy_fork : remedy_accept);
+        return lane_doubt(lane, err, reason,
+                          lane_is_other_history(lane, own) ? REMEDY_FORK : REMEDY_ACCEPT);
     case DECISION_COUNT:
         break;
     }
@@ -617,7 +521,7 @@ static enum status halt_on_damage(struct lane *lane, struct error *err)
     snprintf(reason, sizeof reason, "log: group %u: %llu to %llu are damaged: %s", damage.group,
              (unsigned long long)damage.seq_first, (unsigned long long)damage.seq_last,
              damage.where);
-    return halt_now(lane, err, reason, remedy_repair_log);
+    return lane_halt_now(lane, err, reason, REMEDY_REPAIR_LOG);
 }
 
 /* Looks at the table, decides, acts once. */
@@ -643,7 +547,7 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
     status = own_state_read(table, lane->publisher->log, lane->publisher->group_count, &own, err);
     if (status != STATUS_OK) {
         snprintf(reason, sizeof reason, "%s", err->message);
-        status = doubt(lane, err, reason, remedy_accept);
+        status = lane_doubt(lane, err, reason, REMEDY_ACCEPT);
         goto done;
     }
     TRY_OR_DONE(status, note_walk(lane, &own, err));
@@ -736,8 +640,8 @@ static enum status work(struct lane *lane, bool must_publish, struct error *err)
         }
         TRY(status);
         lane_wake_waiters(lane);
-        if (is_done || is_committed_to(lane, &pending))
-            return STATUS_OK;
+        if (is_done || is_committed_to(lane, &pending) || publisher_is_out_of_time(lane->publisher))
+            return STATUS_OK; /* what is left stands on the log */
     }
     return error_set(err, STATUS_BUSY, "%s: others commit without pause", lane->name);
 }
@@ -754,7 +658,7 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
     enum status status = work(lane, must_publish, err);
     if (status == STATUS_OK) {
         if (lane->is_trouble_told)
-            tell(lane, PUBLISH_IDLE, "", "");
+            lane_tell(lane, PUBLISH_IDLE, "", "");
         lane->is_trouble_told = false;
         lane->trouble_since_ns = 0;
         lane->retry_ms = 0;
@@ -764,7 +668,7 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
     }
     struct error damage; /* of the catalog, which shows in commits alone */
     if (status == STATUS_CORRUPT && catalog_check(publisher->catalog, &damage) == STATUS_CORRUPT)
-        status = halt_now(lane, err, damage.message, remedy_catalog);
+        status = lane_halt_now(lane, err, damage.message, REMEDY_CATALOG);
     if (is_stopped(lane))
         return status;
     lane->retry_ms = lane->retry_ms ? lane->retry_ms * 2 : options->retry_ms_min;
@@ -780,7 +684,7 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
     if (env_mono_ns(publisher->env) - lane->trouble_since_ns >= TROUBLE_NS &&
         !lane->is_trouble_told) {
         lane->is_trouble_told = true;
-        tell(lane, PUBLISH_RETRYING, err->message, "");
+        lane_tell(lane, PUBLISH_RETRYING, err->message, "");
     }
     count_up(lane, &lane->info.retries_total);
     lane_set_state(lane, PUBLISH_RETRYING, err->message);

@@ -19,7 +19,7 @@
 
 struct publisher;
 
-enum { PUBLISH_THREADS_MAX = 64 };
+enum { PUBLISH_THREADS_MAX = 64, PUBLISH_REMEDY_BYTES = 600 };
 
 /* A table as its producer defines it. Everything is borrowed for the publisher's life. */
 struct publish_table {
@@ -71,7 +71,8 @@ enum status publisher_create(struct env *env, const struct publish_options *opti
                              struct publisher **out_publisher, struct error *err) MUST_CHECK;
 /* Starts the publisher's threads. */
 enum status publisher_start(struct publisher *publisher, struct error *err) MUST_CHECK;
-/* Publishes what is there, once, up to `timeout_ms`; then the threads end. */
+/* The threads end with the range that they are at; then what is there is published, once, in ranges
+ * that begin within `timeout_ms` from the call. */
 void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t timeout_ms);
 void publisher_destroy(struct publisher *publisher); /* accepts NULL */
 
@@ -81,16 +82,18 @@ enum status publisher_run_once(struct publisher *publisher, struct error *err) M
 
 /* docs/tables.md: every column of the tables, its type, field id at birth, and source. */
 void publish_print_columns(const struct publish_table *tables, size_t count, struct buf *out);
+/* The same as [{"table":, "partition":, "sort":, "columns": [{"id":, "name":, "type":, ...}]}]. */
+void publish_print_columns_json(const struct publish_table *tables, size_t count, struct buf *out);
 
 /* ---- states ---- */
 
 struct publish_lane_info {
     char table[WAL_TABLE_NAME_MAX + 1];
     enum publish_state state;
-    char reason[480];              /* of a halt or of the last failure */
-    char remedy[200];              /* the command that resolves it */
-    char dropped[200];             /* columns of ours that the table no longer has */
-    struct wal_position committed; /* of group 0 */
+    char reason[480];                  /* of a halt or of the last failure */
+    char remedy[PUBLISH_REMEDY_BYTES]; /* the command that resolves it */
+    char dropped[200];                 /* columns of ours that the table no longer has */
+    struct wal_position committed;     /* of group 0 */
     uint64_t lag_rows, lag_bytes;
     int64_t oldest_unpublished_ms; /* age; 0: none */
     uint64_t epoch;
@@ -134,7 +137,8 @@ enum publish_decision {
 enum status publisher_clear_halt(struct publisher *publisher, const char *table,
                                  enum publish_decision decision, uint32_t group, uint64_t from_seq,
                                  struct error *err) MUST_CHECK;
-/* `tables rebind`: takes the table that stands under the name now as this lane's. */
+/* `tables rebind`: takes the table that stands under the name now as this lane's. Both refuse a
+ * lane that is not halted (USAGE). */
 enum status publisher_rebind(struct publisher *publisher, const char *table,
                              enum publish_decision decision, struct error *err) MUST_CHECK;
 /* `log fork` (E7): what this log holds above the last position that it shares with each table goes

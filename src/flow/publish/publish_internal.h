@@ -274,6 +274,37 @@ enum status rows_write(struct lane *lane, const struct iceberg_table *table,
 enum status rows_sum(const struct arrow_schema *schema, const struct arrow_batch *batch,
                      struct hash128 *inout_sum, struct error *err) MUST_CHECK;
 
+/* ---- halt.c ---- */
+
+/* What resolves a halt. */
+enum remedy {
+    REMEDY_ACCEPT,
+    REMEDY_REBIND,
+    REMEDY_REPAIR_LOG,
+    REMEDY_FROM,
+    REMEDY_FORK,
+    REMEDY_OTHER_TABLE,
+    REMEDY_COLUMNS,
+    REMEDY_CATALOG,
+    REMEDY_REPAIR_TABLE
+};
+
+struct lane;
+void lane_set_state(struct lane *lane, enum publish_state state, const char *reason);
+/* HALTED or STOOD_DOWN, durably (E15). */
+void lane_stop(struct lane *lane, enum publish_state state, const char *reason, const char *remedy);
+/* The same with a remedy by name; returns HALTED, FENCED. */
+enum status lane_halt_now(struct lane *lane, struct error *err, const char *reason,
+                          enum remedy remedy);
+enum status lane_stand_down(struct lane *lane, struct error *err, const char *reason);
+/* E12: before any durability halt the table is read again for a while: BUSY until then. */
+enum status lane_doubt(struct lane *lane, struct error *err, const char *reason,
+                       enum remedy remedy);
+/* Tells options.changed and options.dropped. */
+void lane_tell(const struct lane *lane, enum publish_state state, const char *reason,
+               const char *remedy);
+void lane_note_dropped(struct lane *lane, const char *columns);
+
 /* ---- lane.c, commit.c, resolve.c, damage.c ---- */
 
 enum {
@@ -294,7 +325,7 @@ struct lane {
     /* under publisher->lock: */
     bool is_busy; /* a thread works on it */
     enum publish_state state;
-    char reason[480], remedy[200];
+    char reason[480], remedy[PUBLISH_REMEDY_BYTES];
     bool is_demanded;
     struct publish_waiter *waiters;
     struct publish_lane_info info;
@@ -334,6 +365,7 @@ struct publisher {
     unsigned thread_count;
     /* under lock: */
     bool must_stop, is_looking;
+    int64_t work_until_ns; /* no range begins later; 0: no end */
     unsigned claims_waiting;
     size_t look_next;        /* lane */
     uint64_t writers;        /* places left */
@@ -347,12 +379,12 @@ void lane_release(struct lane *lane);
 void publisher_writer_begin(struct publisher *publisher);
 void publisher_writer_end(struct publisher *publisher);
 
+/* No further range is to be begun: the threads are to end, or the last round has had its time. */
+bool publisher_is_out_of_time(struct publisher *publisher);
+
 /* One round for a lane: whatever is open is resolved; with `must_publish`, what is synced is
  * published. OK: nothing (more) to do. Failures are noted in the lane's state. */
 enum status lane_round(struct lane *lane, bool must_publish, struct error *err);
-/* HALTED or STOOD_DOWN, durably (E15). */
-void lane_stop(struct lane *lane, enum publish_state state, const char *reason, const char *remedy);
-void lane_set_state(struct lane *lane, enum publish_state state, const char *reason);
 bool lane_is_due(struct lane *lane);
 /* What is synced and not yet acknowledged as published; any thread. */
 struct wal_pending lane_pending(struct lane *lane);

@@ -6,7 +6,7 @@
 
 #include "flow/publish/publish_internal.h"
 
-enum { LOOK_MS = 100 };
+enum { LOOK_MS = 100, DOUBT_LOOK_MS = 1000 };
 
 struct publish_options publish_options_default(const char *state_dir)
 {
@@ -160,6 +160,25 @@ static void threads_stop(struct publisher *publisher)
     env_unlock(publisher->lock);
     while (publisher->thread_count > 0)
         env_thread_join(publisher->threads[--publisher->thread_count]);
+    env_lock(publisher->lock);
+    publisher->must_stop = false; /* rounds go on, on other threads */
+    env_unlock(publisher->lock);
+}
+
+bool publisher_is_out_of_time(struct publisher *publisher)
+{
+    env_lock(publisher->lock);
+    bool must_stop = publisher->must_stop;
+    int64_t until_ns = publisher->work_until_ns;
+    env_unlock(publisher->lock);
+    return must_stop || (until_ns && env_mono_ns(publisher->env) >= until_ns);
+}
+
+static void set_work_until(struct publisher *publisher, int64_t until_ns)
+{
+    env_lock(publisher->lock);
+    publisher->work_until_ns = until_ns;
+    env_unlock(publisher->lock);
 }
 
 enum status publisher_start(struct publisher *publisher, struct error *err)
@@ -295,17 +314,22 @@ void publisher_destroy(struct publisher *publisher)
 void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t timeout_ms)
 {
     struct error err;
+    int64_t now_ns = env_mono_ns(publisher->env);
+    int64_t deadline_ns = now_ns + (int64_t)timeout_ms * 1000000;
     threads_stop(publisher);
-    int64_t deadline_ns = env_mono_ns(publisher->env) + (int64_t)timeout_ms * 1000000;
-    for (size_t i = 0; i < publisher->lane_count; i++) {
+    set_work_until(publisher, deadline_ns);
+    for (size_t i = 0; with_last_round && i < publisher->lane_count; i++) {
         struct lane *lane = &publisher->lanes[i];
-        if (with_last_round && env_mono_ns(publisher->env) < deadline_ns &&
-            lane_claim(lane, timeout_ms, &err) == STATUS_OK) {
+        now_ns = env_mono_ns(publisher->env);
+        if (now_ns >= deadline_ns)
+            break;
+        if (lane_claim(lane, (uint64_t)(deadline_ns - now_ns) / 1000000, &err) == STATUS_OK) {
             enum status status = lane_round(lane, true, &err);
             UNUSED(status);
             lane_release(lane);
         }
     }
+    set_work_until(publisher, 0);
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct lane *lane = &publisher->lanes[i];
         while (lane->waiters) {
@@ -316,17 +340,46 @@ void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t 
     }
 }
 
+/* Rounds of the lanes that are to be looked at (again); how those end that settle goes into
+ * *inout_worst. True: the others are in doubt (E12), and have not been for halt_confirm yet. */
+static bool run_lanes(struct publisher *publisher, bool is_first, int64_t give_up_ns,
+                      enum status *inout_worst, struct error *err)
+{
+    bool is_in_doubt = false;
+    for (size_t i = 0; i < publisher->lane_count; i++) {
+        struct lane *lane = &publisher->lanes[i];
+        struct error lane_err;
+        if (!is_first && !lane->doubt_since_ns)
+            continue;
+        enum status status = lane_round(lane, true, &lane_err);
+        if (lane->doubt_since_ns && env_mono_ns(publisher->env) < give_up_ns) {
+            is_in_doubt = true;
+            continue;
+        }
+        lane->doubt_since_ns = 0;
+        if (status == STATUS_OK || *inout_worst == STATUS_HALTED)
+            continue;
+        *inout_worst = status;
+        *err = lane_err;
+    }
+    return is_in_doubt;
+}
+
 enum status publisher_run_once(struct publisher *publisher, struct error *err)
 {
     enum status worst = STATUS_OK;
     CHECK(publisher->thread_count == 0);
-    for (size_t i = 0; i < publisher->lane_count; i++) {
-        struct error lane_err;
-        enum status status = lane_round(&publisher->lanes[i], true, &lane_err);
-        if (status == STATUS_OK || worst == STATUS_HALTED)
-            continue;
-        worst = status;
-        *err = lane_err;
+    uint64_t confirm_ms = publisher->options.halt_confirm_ms;
+    uint64_t step_ms = confirm_ms < DOUBT_LOOK_MS ? confirm_ms + 1 : DOUBT_LOOK_MS;
+    bool is_first = true;
+    int64_t give_up_ns = INT64_MAX;
+    /* The doubt begins with the process: only rounds until it has lasted can end in a halt. */
+    while (run_lanes(publisher, is_first, give_up_ns, &worst, err)) {
+        if (is_first) /* a table that answers errors instead is neither confirmed nor refuted */
+            give_up_ns =
+                env_mono_ns(publisher->env) + (int64_t)(confirm_ms + 2 * step_ms) * 1000000;
+        is_first = false;
+        env_sleep_ms(publisher->env, step_ms);
     }
     return worst;
 }

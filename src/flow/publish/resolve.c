@@ -229,6 +229,22 @@ static struct lane *find_lane(struct publisher *publisher, const char *table)
     return NULL;
 }
 
+static enum status find_chain(struct publisher *publisher, uint32_t group,
+                              struct wal_position *inout_position, struct error *err)
+{
+    uint64_t seq = inout_position->seq, end = wal_synced_end(publisher->wal, group).seq;
+    if (seq == 0)
+        return STATUS_OK;
+    if (seq > end)
+        return error_set(err, STATUS_USAGE, "group %u of this log ends at %llu", group,
+                         (unsigned long long)end);
+    enum status status = wal_chain_at(publisher->wal, group, seq, &inout_position->chain, err);
+    if (status == STATUS_NOT_FOUND)
+        return error_set(err, STATUS_RECLAIMED, "the log no longer holds entry %u/%llu", group,
+                         (unsigned long long)seq);
+    return status;
+}
+
 static enum status decided_positions(struct lane *lane, const struct iceberg_table *table,
                                      const struct own_state *own, enum publish_decision decision,
                                      uint32_t group, uint64_t from_seq, struct positions *out,
@@ -258,8 +274,7 @@ static enum status decided_positions(struct lane *lane, const struct iceberg_tab
             return error_set(err, STATUS_USAGE, "this log has %u groups", publisher->group_count);
         out->at[group].seq = from_seq;
         out->at[group].chain = 0;
-        if (from_seq)
-            TRY(wal_chain_at(publisher->wal, group, from_seq, &out->at[group].chain, err));
+        TRY(find_chain(publisher, group, &out->at[group], err));
         break;
     }
     for (uint32_t g = 0; g < out->count; g++) { /* what follows must still be in the log */
@@ -310,6 +325,22 @@ done:
     return status;
 }
 
+static enum status resolve_halted(struct lane *lane, bool with_rebind,
+                                  enum publish_decision decision, uint32_t group, uint64_t from_seq,
+                                  struct error *err)
+{
+    enum status status;
+    TRY(lane_claim(lane, CLAIM_MS, err));
+    if (lane->state != PUBLISH_HALTED && lane->state != PUBLISH_STOOD_DOWN)
+        status = error_set(err, STATUS_USAGE, "%s is not halted", lane->name);
+    else if (!with_rebind && lane->is_halt_of_damage && decision == PUBLISH_ACCEPT)
+        status = lane_resume(lane, err);
+    else
+        status = resolve(lane, with_rebind, decision, group, from_seq, err);
+    lane_release(lane);
+    return status;
+}
+
 enum status publisher_clear_halt(struct publisher *publisher, const char *table,
                                  enum publish_decision decision, uint32_t group, uint64_t from_seq,
                                  struct error *err)
@@ -317,16 +348,7 @@ enum status publisher_clear_halt(struct publisher *publisher, const char *table,
     struct lane *lane = find_lane(publisher, table);
     if (!lane)
         return error_set(err, STATUS_NOT_FOUND, "no lane publishes %s", table);
-    enum status status;
-    TRY(lane_claim(lane, CLAIM_MS, err));
-    if (lane->state != PUBLISH_HALTED && lane->state != PUBLISH_STOOD_DOWN)
-        status = error_set(err, STATUS_USAGE, "%s is not halted", table);
-    else if (lane->is_halt_of_damage && decision == PUBLISH_ACCEPT)
-        status = lane_resume(lane, err);
-    else
-        status = resolve(lane, false, decision, group, from_seq, err);
-    lane_release(lane);
-    return status;
+    return resolve_halted(lane, false, decision, group, from_seq, err);
 }
 
 enum status publisher_rebind(struct publisher *publisher, const char *table,
@@ -335,8 +357,5 @@ enum status publisher_rebind(struct publisher *publisher, const char *table,
     struct lane *lane = find_lane(publisher, table);
     if (!lane)
         return error_set(err, STATUS_NOT_FOUND, "no lane publishes %s", table);
-    TRY(lane_claim(lane, CLAIM_MS, err));
-    enum status status = resolve(lane, true, decision, 0, 0, err);
-    lane_release(lane);
-    return status;
+    return resolve_halted(lane, true, decision, 0, 0, err);
 }

@@ -282,6 +282,8 @@ enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms, s
     env_lock(wal->lock);
     if (!wal->is_accepting)
         status = error_set(err, STATUS_CLOSED, "log: closed");
+    else if (wal->is_dead)
+        status = error_set(err, STATUS_CLOSED, "log: failed");
     else if (wal->queue_bytes + bytes + WAL_BLOCK > wal->room_left && !writer_may_grow(wal, bytes))
         status = error_set(err, STATUS_NO_SPACE, "log: %s", refusal_reason(wal));
     else if (wal->queue_bytes + bytes > 2 * wal->options.unit_bytes_max)

@@ -108,6 +108,46 @@ static void test_senders_lanes_and_api_together(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* As many producers as the log takes; then one more asks. */
+static void test_too_many_producers_are_not_told_to_wait(void **state)
+{
+    (void)state;
+    struct error err;
+    struct settings settings;
+    struct server *server;
+    struct wal_receipt receipts[16];
+    uint32_t receipt_count;
+    uint64_t expected;
+    char dir[] = "/tmp/sluice-server-XXXXXX", command[64], name[32];
+    assert_non_null(mkdtemp(dir));
+    settings_init(&settings);
+    snprintf(settings.data_dir, sizeof settings.data_dir, "%s/data", dir);
+    settings.otlp_http_port = settings.api_port = 0;
+    log_set_level(LOG_ERROR);
+    assert_ok(server_start(env_real(), &settings, &server, &err));
+    for (uint32_t i = 0; i < wal_options_default("").producers_max; i++) {
+        snprintf(name, sizeof name, "p%u", i);
+        assert_int_equal(wal_producer_begin(server_stack(server)->wal, span_of_text(name), 1,
+                                            (struct hash128){0}, receipts, &receipt_count,
+                                            &expected),
+                         WAL_PRODUCER_NEW);
+    }
+    struct http_client *client;
+    struct http_response response;
+    struct http_field fields[] = {{"Content-Type", "application/x-protobuf"},
+                                  {"Sluice-Producer", "one more"},
+                                  {"Sluice-Sequence", "1"}};
+    assert_ok(http_client_create("127.0.0.1", server_otlp_port(server), 30000, &client, &err));
+    assert_ok(http_client_request(client, "POST", "/v1/logs", fields, COUNT_OF(fields),
+                                  (struct span){0}, &response, &err));
+    assert_int_equal(response.code, 429);
+    assert_null(http_response_get(&response, "retry-after").data);
+    http_client_destroy(client);
+    server_stop(server);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
 static void test_every_setting_survives_its_text(void **state)
 {
     (void)state;
@@ -160,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_senders_lanes_and_api_together),
+        cmocka_unit_test(test_too_many_producers_are_not_told_to_wait),
         cmocka_unit_test(test_every_setting_survives_its_text),
         cmocka_unit_test(test_ranges),
     };

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The states of a lane, and how it stops: durably, with a reason and the command that resolves it
+ * (E15).
+ */
+#include <stdio.h>
+
+#include "flow/publish/publish_internal.h"
+
+void lane_set_state(struct lane *lane, enum publish_state state, const char *reason)
+{
+    env_lock(lane->publisher->lock);
+    lane->state = state;
+    snprintf(lane->reason, sizeof lane->reason, "%s", reason);
+    if (state != PUBLISH_HALTED && state != PUBLISH_STOOD_DOWN)
+        lane->remedy[0] = '\0';
+    env_unlock(lane->publisher->lock);
+}
+
+void lane_tell(const struct lane *lane, enum publish_state state, const char *reason,
+               const char *remedy)
+{
+    if (lane->publisher->options.changed)
+        lane->publisher->options.changed(lane->name, state, reason, remedy);
+}
+
+void lane_note_dropped(struct lane *lane, const char *columns)
+{
+    env_lock(lane->publisher->lock);
+    bool is_news = strcmp(lane->info.dropped, columns) != 0;
+    snprintf(lane->info.dropped, sizeof lane->info.dropped, "%s", columns);
+    env_unlock(lane->publisher->lock);
+    if (is_news && lane->publisher->options.dropped)
+        lane->publisher->options.dropped(lane->name, columns);
+}
+
+void lane_stop(struct lane *lane, enum publish_state state, const char *reason, const char *remedy)
+{
+    struct error ignored;
+    env_lock(lane->publisher->lock);
+    lane->state = state;
+    snprintf(lane->reason, sizeof lane->reason, "%s", reason);
+    snprintf(lane->remedy, sizeof lane->remedy, "%s", remedy);
+    env_unlock(lane->publisher->lock);
+    enum status status = halt_save(lane, &ignored); /* without it the next start finds out again */
+    UNUSED(status);
+    lane_tell(lane, state, reason, remedy);
+    lane_wake_waiters(lane);
+}
+
+/* The words before and behind the table's name; `after` NULL: the command takes no table; '@': the
+ * name again. */
+static const struct {
+    const char *before, *after;
+} remedies[] = {
+    [REMEDY_ACCEPT] = {"sluice clear-halt ", " --confirm --accept"},
+    [REMEDY_REBIND] = {"sluice tables rebind ", " --confirm --accept"},
+    [REMEDY_REPAIR_LOG] = {"sluice log repair --confirm, then sluice clear-halt ",
+                           " --confirm --accept"},
+    [REMEDY_FROM] = {"sluice clear-halt ", " --confirm --from GROUP=SEQ"},
+    [REMEDY_FORK] = {"sluice log fork --confirm", NULL},
+    [REMEDY_OTHER_TABLE] = {"rename the table, then sluice tables rebind ", " --confirm --accept"},
+    [REMEDY_COLUMNS] = {"give the table back what the reason misses, then sluice clear-halt ",
+                        " --confirm --accept"},
+    [REMEDY_CATALOG] = {"put a good copy of catalog.db back, without a catalog.db-journal, then "
+                        "sluice clear-halt ",
+                        " --confirm --accept"},
+    [REMEDY_REPAIR_TABLE] = {"stop the server, sluice tables repair ",
+                             " --confirm, start the server, then sluice clear-halt @ --confirm "
+                             "--republish to publish again what came after the metadata that it "
+                             "went back to, or with --accept to do without"},
+};
+
+static void remedy_text(const struct lane *lane, enum remedy remedy, char out[PUBLISH_REMEDY_BYTES])
+{
+    const char *before = remedies[remedy].before, *after = remedies[remedy].after;
+    const char *name = after ? lane->name : "";
+    after = after ? after : "";
+    const char *again = strchr(after, '@');
+    int until = (int)(again ? (size_t)(again - after) : strlen(after));
+    snprintf(out, PUBLISH_REMEDY_BYTES, "%s%s%.*s%s%s", before, name, until, after,
+             again ? name : "", again ? again + 1 : "");
+}
+
+enum status lane_halt_now(struct lane *lane, struct error *err, const char *reason,
+                          enum remedy remedy)
+{
+    char text[PUBLISH_REMEDY_BYTES];
+    remedy_text(lane, remedy, text);
+    lane->is_halt_of_damage = remedy == REMEDY_CATALOG;
+    lane_stop(lane, PUBLISH_HALTED, reason, text);
+    return error_set(err, STATUS_HALTED, "%s: %s", lane->name, reason);
+}
+
+enum status lane_doubt(struct lane *lane, struct error *err, const char *reason, enum remedy remedy)
+{
+    struct publisher *publisher = lane->publisher;
+    int64_t now_ns = env_mono_ns(publisher->env);
+    if (!lane->doubt_since_ns)
+        lane->doubt_since_ns = now_ns;
+    if (now_ns - lane->doubt_since_ns < (int64_t)publisher->options.halt_confirm_ms * 1000000)
+        return error_set(err, STATUS_BUSY, "%s", reason);
+    lane->doubt_since_ns = 0;
+    return lane_halt_now(lane, err, reason, remedy);
+}
+
+enum status lane_stand_down(struct lane *lane, struct error *err, const char *reason)
+{
+    char text[PUBLISH_REMEDY_BYTES];
+    remedy_text(lane, REMEDY_ACCEPT, text);
+    lane_stop(lane, PUBLISH_STOOD_DOWN, reason, text);
+    return error_set(err, STATUS_FENCED, "%s: %s", lane->name, reason);
+}
