@@ -560,6 +560,24 @@ static void names_fate(struct sim *sim, struct disk *disk)
     name_ops_sweep(disk);
 }
 
+/* With the name of a directory goes what is below it. */
+static void orphans_drop(struct disk *disk)
+{
+    for (bool is_settled = false; !is_settled;) {
+        is_settled = true;
+        for (struct name **at = &disk->durable; *at;) {
+            char parent[PATH_BYTES_MAX];
+            path_parent(parent, (*at)->path);
+            if (strcmp(parent, "/") == 0 || *name_find(&disk->durable, parent)) {
+                at = &(*at)->next;
+                continue;
+            }
+            name_set(&disk->durable, (*at)->path, NULL);
+            is_settled = false;
+        }
+    }
+}
+
 void disk_power_cut(struct sim *sim, struct disk *disk)
 {
     for (struct inode *inode = disk->inodes; inode; inode = inode->next) {
@@ -575,6 +593,7 @@ void disk_power_cut(struct sim *sim, struct disk *disk)
         inode->links = 0;
     }
     names_fate(sim, disk);
+    orphans_drop(disk);
     names_free(&disk->current);
     for (struct name *name = disk->durable; name; name = name->next) {
         name_set(&disk->current, name->path, name->inode);
