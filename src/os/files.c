@@ -2,10 +2,9 @@
  *
  * Helpers over struct env; no system calls of their own.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <errno.h>
 
 #include "os/os.h"
 

@@ -151,6 +151,10 @@ void lane_rot_end(struct instance *instance)
         if (info.state == PUBLISH_HALTED)
             status =
                 publisher_clear_halt(instance->publisher, info.table, PUBLISH_ACCEPT, 0, 0, &err);
+        /* A takeover of its own, which a lost checkpoint knew of: the lane asks once more. */
+        if (status == STATUS_HALTED && strstr(err.message, "another owner"))
+            status =
+                publisher_clear_halt(instance->publisher, info.table, PUBLISH_ACCEPT, 0, 0, &err);
         if (status == STATUS_HALTED || (status != STATUS_OK && model->is_healing))
             fail(model, "table %u does not go on: %s", t, err.message);
         if (status != STATUS_OK) {
