@@ -113,9 +113,9 @@ static void faults_choose(struct model *model)
 static enum story story_choose(struct model *model)
 {
     uint64_t choice = pick(model, 100);
-    return choice < 52   ? STORY_PLAIN
-           : choice < 58 ? STORY_LANE_ROT
-           : choice < 63 ? STORY_DAMAGE
+    return choice < 48   ? STORY_PLAIN
+           : choice < 54 ? STORY_LANE_ROT
+           : choice < 59 ? STORY_DAMAGE
            : choice < 67 ? STORY_ROT
            : choice < 76 ? STORY_OLD_STATE
            : choice < 84 ? STORY_OLD_DATA

@@ -224,10 +224,40 @@ static enum status file_obtain(struct wal *wal, uint64_t id, uint64_t bytes, boo
     return status;
 }
 
-/* All groups in every 64th segment and the first of a start, else those changed since (L15). */
+/* The rows of all groups: those that changed as they are, for the others where they stand. */
+static bool rows_complete(struct wal *wal)
+{
+    struct writer *writer = &wal->writer;
+    struct group_row *rows = mem_alloc_zero(wal->group_count, sizeof *rows);
+    uint32_t count = 0;
+    if (!rows)
+        return false;
+    for (uint32_t g = 0; g < wal->group_count; g++) {
+        const struct group *group = &wal->groups[g];
+        const struct group_row *changed = NULL;
+        for (uint32_t i = 0; i < writer->next_row_count && !changed; i++)
+            changed = writer->next_rows[i].group == g ? &writer->next_rows[i] : NULL;
+        if (changed)
+            rows[count++] = *changed;
+        else if (group->synced_seq)
+            rows[count++] = (struct group_row){.group = g,
+                                               .last_seq = group->synced_seq,
+                                               .chain = group->synced_chain,
+                                               .term = group->term};
+    }
+    mem_free(writer->next_rows);
+    writer->next_rows = rows;
+    writer->next_row_count = count;
+    return true;
+}
+
+/* Where groups are few, all of them in each: the header takes a block anyway, and the newest
+ * segment then says what a lost one must have held. Else those changed since, and all in every 64th
+ * and in the first of a start (L15). */
 static enum status header_encode(struct wal *wal, struct segment *segment, struct buf *out,
                                  struct error *err)
 {
+    enum { FEW_GROUPS = 64 };
     struct writer *writer = &wal->writer;
     struct segment_header header = {.identity = segment->identity,
                                     .previous_id = segment->previous_id,
@@ -235,22 +265,10 @@ static enum status header_encode(struct wal *wal, struct segment *segment, struc
                                     .incarnation = wal->incarnation,
                                     .created_wall_ns = segment->created_wall_ns,
                                     .group_count = wal->group_count};
-    if (!writer->next_rows || segment->identity.id % 64 == 0) {
-        mem_free(writer->next_rows);
-        writer->next_row_count = 0;
-        writer->next_rows = mem_alloc_zero(wal->group_count, sizeof *writer->next_rows);
-        if (!writer->next_rows)
-            return error_set(err, STATUS_NO_MEMORY, "log: no memory for a segment");
-        for (uint32_t g = 0; g < wal->group_count; g++) {
-            const struct group *group = &wal->groups[g];
-            if (group->synced_seq)
-                writer->next_rows[writer->next_row_count++] =
-                    (struct group_row){.group = g,
-                                       .last_seq = group->synced_seq,
-                                       .chain = group->synced_chain,
-                                       .term = group->term};
-        }
-    }
+    bool is_complete =
+        wal->group_count <= FEW_GROUPS || !writer->next_rows || segment->identity.id % 64 == 0;
+    if (is_complete && !rows_complete(wal))
+        return error_set(err, STATUS_NO_MEMORY, "log: no memory for a segment");
     header.row_count = writer->next_row_count;
     segment_header_encode(out, &header, writer->next_rows);
     TRY(buf_status(out, "log: segment header", err));
