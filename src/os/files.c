@@ -45,8 +45,9 @@ enum status files_make_dirs(struct env *env, const char *path, struct error *err
         /* Whoever made one that is there may have died before its name lasted. */
         path_parent(parent, part);
         enum status status = env_dir_sync(env, parent, err);
-        if (made == STATUS_EXISTS && status != STATUS_OK && err->os_errno == EACCES)
-            continue; /* not ours to write, so not ours to make last */
+        if (made == STATUS_EXISTS && status != STATUS_OK &&
+            (err->os_errno == EACCES || err->os_errno == EINVAL || err->os_errno == EROFS))
+            continue; /* not ours to write, or not to be synced: not ours to make last */
         TRY(status);
     }
     return STATUS_OK;

@@ -110,7 +110,7 @@ def test_halt_and_doubt(server, book, kind):
 
 @pytest.mark.parametrize("kind", ["halt", "doubt", "checkpoint"])
 def test_what_the_lost_file_stood_for_is_found_again(server, book, kind):
-    """Main was rolled back; the damaged file hides that for no longer than the command takes."""
+    """Main was rolled back; no damaged file hides that for longer than a command takes."""
     table = load(server)
     table.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id).commit()
     wait_halted(server, book)
@@ -119,10 +119,10 @@ def test_what_the_lost_file_stood_for_is_found_again(server, book, kind):
     server.start()
     lane = halted_for(server, book, own_file(server, kind))
     outlives_the_process(server, lane)
-    words = shlex.split(lane["remedy"])[1:]
-    refused = server.command(*words, check=86)
-    assert "rolled back" in refused.stderr, refused
-    lane = server.lane("otel.logs")
+    if kind == "halt":  # what there was to be decided is lost too
+        refused = server.command(*shlex.split(lane["remedy"])[1:], check=86)
+        assert "rolled back" in refused.stderr, refused
+        lane = server.lane("otel.logs")
     assert lane["state"] == "halted" and "rolled back" in lane["reason"]
     obey(server, lane, "--republish")
     finish(server, book)
@@ -181,7 +181,6 @@ def test_an_older_copy_with_a_damaged_checkpoint(server, book, tmp_path):
     refused = server.command(*shlex.split(lane["remedy"])[1:], check=86)
     assert "sluice log fork" in refused.stderr
     logs = fork(server, server.lane("otel.logs"))
-    obey(server, lane)
     book.must_send(server, book.new())
     finish(server, book, logs=logs)
 
@@ -240,7 +239,7 @@ def end_halts(server, lanes, check=0):
 @pytest.mark.parametrize("how", CATALOG_DAMAGE)
 def test_catalog(server, book, how):
     lanes = catalog_halt(server, book, how)
-    refused = end_halts(server, lanes, check=86)
+    refused = end_halts(server, lanes, check=74)
     assert str(server.directory / "catalog.db") in refused.stderr
     assert server.lane("otel.logs")["remedy"] == lanes[0]["remedy"]
     if how in ("header", "page 3"):

@@ -76,9 +76,13 @@ def test_int_widened_to_long_is_written_as_long(server):
     table = sluice.catalog(server.directory).load_table("otel.logs")
     with table.update_schema() as update:
         update.update_column("severity_number", LongType())
+        update.update_column("_sluice_index", LongType())
     send(server, "b", Sluice_Commit="force")
-    assert texts(server.directory) == ["a", "b"]
-    assert sluice.read_pyiceberg(server.directory, "logs")["severity_number"].to_pylist() == [0, 0]
+    send(server, "c", "d", Sluice_Commit="force")
+    rows = sluice.read_pyiceberg(server.directory, "logs")
+    assert rows["severity_number"].to_pylist() == [0] * 4
+    assert sorted(zip(rows["severity_text"].to_pylist(), rows["_sluice_index"].to_pylist())) == [
+        ("a", 0), ("b", 0), ("c", 0), ("d", 1)]
 
 
 def send_span(server, name):

@@ -142,13 +142,14 @@ void lane_rot_end(struct instance *instance)
     for (uint32_t t = 0; model->story == STORY_LANE_ROT && t < model->tables; t++) {
         struct publish_lane_info info;
         CHECK(publisher_lane_at(instance->publisher, t, &info));
-        if (instance->is_rotten[t] && info.state != PUBLISH_HALTED)
+        bool is_stopped = info.state == PUBLISH_HALTED || info.state == PUBLISH_STOOD_DOWN;
+        if (instance->is_rotten[t] && !is_stopped)
             fail(model, "table %u: a damaged file is taken for a good one", t);
         instance->is_rotten[t] = false;
         if (!instance->must_halt[t])
             continue;
         enum status status = STATUS_OK; /* it may have gone on before the process died */
-        if (info.state == PUBLISH_HALTED)
+        if (is_stopped)
             status =
                 publisher_clear_halt(instance->publisher, info.table, PUBLISH_ACCEPT, 0, 0, &err);
         /* A takeover of its own, which a lost checkpoint knew of: the lane asks once more. */

@@ -71,6 +71,9 @@ static enum status output_close(struct output *output, bool must_replace, enum s
                                 struct error *err)
 {
     struct error ignored;
+    char parent[PATH_BYTES_MAX];
+    if (status == STATUS_OK)
+        status = env_sync(output->file, err);
     env_close(output->file);
     if (status == STATUS_OK && must_replace)
         status = env_rename(output->env, output->temporary, output->path, err);
@@ -78,10 +81,11 @@ static enum status output_close(struct output *output, bool must_replace, enum s
         status = env_rename_new(output->env, output->temporary, output->path, err);
     if (status == STATUS_EXISTS)
         error_set(err, STATUS_EXISTS, "%.200s is there already; --force replaces it", output->path);
-    if (status != STATUS_OK) {
-        enum status removed = env_remove(output->env, output->temporary, &ignored);
-        UNUSED(removed);
-    }
+    path_parent(parent, output->path);
+    if (status == STATUS_OK)
+        return env_dir_sync(output->env, parent, err);
+    enum status removed = env_remove(output->env, output->temporary, &ignored);
+    UNUSED(removed);
     return status;
 }
 

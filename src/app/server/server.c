@@ -57,12 +57,12 @@ static void handle_metrics(void *context, struct http_exchange *exchange)
     respond_buf(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
 }
 
-/* The value of `name`, percent-decoded; what does not fit is cut off. */
+/* The value of `name`, percent-decoded; false: missing, or longer than there is room for. */
 static bool query_text(const struct http_head *head, const char *name, char *out, size_t bytes)
 {
     struct span value = http_query_get(head->query, name);
-    size_t length = 0;
-    for (size_t i = 0; i < value.length && length + 1 < bytes; i++) {
+    size_t length = 0, i = 0;
+    for (; i < value.length && length + 1 < bytes; i++) {
         uint8_t byte = value.data[i];
         if (byte == '%' && i + 2 < value.length &&
             hex_decode(&byte, 1, (const char *)value.data + i + 1, 2))
@@ -70,7 +70,7 @@ static bool query_text(const struct http_head *head, const char *name, char *out
         out[length++] = (char)byte;
     }
     out[length] = '\0';
-    return length > 0 && strlen(out) == length;
+    return length > 0 && i == value.length && strlen(out) == length;
 }
 
 /* POST /v1/lanes/clear-halt?table=otel.logs&decision=accept, and /v1/lanes/rebind */
@@ -78,7 +78,7 @@ static void handle_resolve(void *context, struct http_exchange *exchange)
 {
     struct server *server = context;
     const struct http_head *head = http_exchange_head(exchange);
-    char table[WAL_TABLE_NAME_MAX + 1], decision[64];
+    char table[1024], decision[64]; /* names that no table can have are answered by name */
     struct error err;
     bool is_rebind = span_equal(head->path, span_of_text("/v1/lanes/rebind"));
     if (http_head_get(head, "origin").data) { /* a page in somebody's browser, not an operator */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of rejected items: "<signal>-<Unix milliseconds>.pb", the next one once a file is full.
+ * Files of rejected items: "<signal>-<Unix milliseconds>-<number>.pb", the next one once a file is
+ * full.
  */
 #include "flow/ingest/dead_letters.h"
 
 #include <stdio.h>
 
-#include "format/wire/wire.h"
+enum { FILE_BYTES = 8 << 20, SIGNALS = 3 };
 
-enum { FILE_BYTES = 8 << 20, /* within every default limit of a body */ SIGNALS = 3 };
+static const int64_t retry_ns = 1000000000;
 
 struct dead_letters {
     struct env *env;
@@ -16,6 +17,9 @@ struct dead_letters {
     struct env_mutex *lock;
     /* under lock: */
     uint64_t bytes; /* of all files in the directory */
+    uint64_t made;  /* files, so that two of one moment have two names */
+    bool has_dir;
+    int64_t retry_at_ns; /* after the disk refused; 0: it did not */
     struct {
         struct env_file *file; /* NULL: none yet */
         uint64_t bytes;
@@ -85,36 +89,45 @@ static enum status make_file(struct dead_letters *letters, unsigned signal, cons
     env_close(letters->open[signal].file);
     letters->open[signal].file = NULL;
     letters->open[signal].bytes = 0;
-    snprintf(file_name, sizeof file_name, "%s-%lld.pb", name,
-             (long long)(env_wall_ns(letters->env) / 1000000));
-    TRY(files_make_dirs(letters->env, letters->dir, err));
+    snprintf(file_name, sizeof file_name, "%s-%lld-%llu.pb", name,
+             (long long)(env_wall_ns(letters->env) / 1000000), (unsigned long long)letters->made++);
+    if (!letters->has_dir)
+        TRY(files_make_dirs(letters->env, letters->dir, err));
+    letters->has_dir = true;
     TRY(path_join(path, letters->dir, file_name, err));
     return env_open(letters->env, path, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE,
                     &letters->open[signal].file, err);
 }
 
-bool dead_letters_keep(struct dead_letters *letters, unsigned signal, const char *name,
-                       struct span item)
+/* Lock held. */
+static enum status keep(struct dead_letters *letters, unsigned signal, const char *name,
+                        struct span items, struct error *err)
 {
-    struct buf framed = {0};
+    uint64_t *at = &letters->open[signal].bytes;
+    if (letters->bytes + items.length > letters->bytes_max)
+        return error_set(err, STATUS_LIMIT, "dead letters: %llu bytes",
+                         (unsigned long long)letters->bytes_max);
+    if (!letters->open[signal].file || (*at && *at + items.length > FILE_BYTES))
+        TRY(make_file(letters, signal, name, err));
+    TRY(env_write(letters->open[signal].file, *at, items.data, items.length, err));
+    *at += items.length; /* what was half written is written over */
+    letters->bytes += items.length;
+    return STATUS_OK;
+}
+
+bool dead_letters_keep(struct dead_letters *letters, unsigned signal, const char *name,
+                       struct span items)
+{
     struct error ignored;
-    enum status status = STATUS_OK;
     CHECK(signal < SIGNALS);
-    wire_put_bytes(&framed, 1, item);
     env_lock(letters->lock);
-    bool is_kept = !framed.failed && letters->bytes + framed.length <= letters->bytes_max;
-    if (is_kept &&
-        (!letters->open[signal].file || letters->open[signal].bytes + framed.length > FILE_BYTES))
-        status = make_file(letters, signal, name, &ignored);
-    if (is_kept && status == STATUS_OK)
-        status = env_write(letters->open[signal].file, letters->open[signal].bytes, framed.data,
-                           framed.length, &ignored);
-    is_kept &= status == STATUS_OK; /* what was half written is written over */
+    int64_t now_ns = env_mono_ns(letters->env);
+    bool is_kept = now_ns >= letters->retry_at_ns;
     if (is_kept) {
-        letters->open[signal].bytes += framed.length;
-        letters->bytes += framed.length;
+        enum status status = keep(letters, signal, name, items, &ignored);
+        is_kept = status == STATUS_OK;
+        letters->retry_at_ns = is_kept || status == STATUS_LIMIT ? 0 : now_ns + retry_ns;
     }
     env_unlock(letters->lock);
-    buf_deinit(&framed);
     return is_kept;
 }

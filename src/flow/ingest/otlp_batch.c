@@ -130,6 +130,16 @@ size_t otlp_batch_bytes(const struct otlp_batch *batch)
     return bytes;
 }
 
+size_t otlp_batch_capacity(const struct otlp_batch *batch)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < batch->table->column_count; i++)
+        bytes += arrow_builder_capacity(&batch->columns[i]);
+    for (int d = 0; d < DOMAIN_COUNT; d++)
+        bytes += batch->indices[d].capacity;
+    return bytes;
+}
+
 int32_t otlp_memo_find(const struct otlp_memo *memo, struct hash128 key)
 {
     if (!memo->slots)

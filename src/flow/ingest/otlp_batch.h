@@ -48,6 +48,7 @@ void otlp_batch_complete(struct otlp_batch *batch); /* at the end of a request: 
 void otlp_batch_catch_up(struct otlp_batch *batch, uint32_t column);
 bool otlp_batch_failed(const struct otlp_batch *batch);
 size_t otlp_batch_bytes(const struct otlp_batch *batch);
+size_t otlp_batch_capacity(const struct otlp_batch *batch); /* what it holds, used or not */
 
 /* The builder of a column that may lag, ready for the row at hand. */
 static inline struct arrow_builder *otlp_reach(struct otlp_batch *batch, uint32_t column)

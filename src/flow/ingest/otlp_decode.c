@@ -629,12 +629,25 @@ void otlp_decode_drop_dead_letters(struct otlp_decoder *decoder)
                             decoder->rows_before[TABLE_DEAD_LETTERS]);
 }
 
+void otlp_decode_trim(struct otlp_decoder *decoder)
+{
+    enum { KEPT_BYTES = 48 << 20 };
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
+        struct otlp_batch *batch = decoder->batches[i];
+        if (!batch || batch->rows || otlp_batch_capacity(batch) <= KEPT_BYTES)
+            continue;
+        otlp_batch_destroy(batch);
+        decoder->batches[i] = NULL; /* made again when it is needed */
+    }
+}
+
 void otlp_decode_rollback(struct otlp_decoder *decoder)
 {
     for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
         if (decoder->batches[i])
             otlp_batch_truncate(decoder->batches[i], decoder->rows_before[i]);
     }
+    otlp_decode_trim(decoder);
 }
 
 /* The receipt time of all rows of the request at once. */

@@ -82,6 +82,9 @@ void otlp_decoder_deinit(struct otlp_decoder *decoder);
  * Otherwise `rejected` and `reject_reason` tell of items that were refused. */
 enum status otlp_decode(struct otlp_decoder *decoder, enum otlp_signal signal, struct span body,
                         int64_t received_us, struct error *err) MUST_CHECK;
+/* Empty tables that hold much give it back: what a large request needed is not kept for small ones.
+ * Done by otlp_decode_rollback too. */
+void otlp_decode_trim(struct otlp_decoder *decoder);
 /* Takes back what the last request brought to otel.dead_letters. */
 void otlp_decode_drop_dead_letters(struct otlp_decoder *decoder);
 /* Takes back the rows of the last request. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "flow/ingest/ingest_internal.h"
+#include "format/wire/wire.h"
 
 static const char protobuf_type[] = "application/x-protobuf";
 static const char repeat_reason[] = "rejected when this request was first stored";
@@ -440,12 +441,20 @@ static void put_dead_letters_aside(struct ingest_worker *worker, enum otlp_signa
     static const char *const names[SIGNAL_COUNT] = {"logs", "traces", "metrics"};
     struct ingest *ingest = worker->ingest;
     const struct otlp_batch *batch = worker->decoder.batches[TABLE_DEAD_LETTERS];
-    uint64_t lost = 0;
+    struct buf items = {0};
+    uint64_t count = 0, lost = 0;
     for (int64_t row = worker->decoder.rows_before[TABLE_DEAD_LETTERS]; row < batch->rows; row++) {
         struct span item = otlp_batch_bytes_at(batch, DEAD_RAW, row);
-        lost += !ingest->dead_letters || !item.length ||
-                !dead_letters_keep(ingest->dead_letters, (unsigned)signal, names[signal], item);
+        if (item.length)
+            wire_put_bytes(&items, 1, item);
+        count += item.length > 0;
+        lost += !item.length;
     }
+    if (items.failed || !ingest->dead_letters ||
+        !dead_letters_keep(ingest->dead_letters, (unsigned)signal, names[signal],
+                           span_of(items.data, items.length)))
+        lost += count;
+    buf_deinit(&items);
     ingest_count(worker, COUNT_DEAD_LETTERS_LOST, lost);
 }
 

@@ -64,20 +64,14 @@ static void give_back(struct ingest_submission *submission)
     worker->free_submissions = submission;
 }
 
-/* Room for the next rows; what a large request needed is not kept for small ones. */
+/* Room for the next rows. */
 static void clear_builders(struct otlp_decoder *decoder)
 {
     for (int i = 0; i < OTLP_TABLE_COUNT; i++) {
-        struct otlp_batch *batch = decoder->batches[i];
-        if (!batch || !batch->rows)
-            continue;
-        if (otlp_batch_bytes(batch) > KEPT_BYTES) {
-            otlp_batch_destroy(batch);
-            decoder->batches[i] = NULL; /* made again when it is needed */
-        } else {
-            otlp_batch_clear(batch);
-        }
+        if (decoder->batches[i] && decoder->batches[i]->rows)
+            otlp_batch_clear(decoder->batches[i]);
     }
+    otlp_decode_trim(decoder);
 }
 
 /* ---- completion ---- */

@@ -70,12 +70,21 @@ enum status lane_load_files(struct lane *lane, struct error *err)
         snprintf(reason + used, sizeof reason - used, "%s%s", used ? "; " : "", err->message);
         lane->damage |= files[i].bit;
     }
+    bool is_decided = (lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN) &&
+                      !(lane->damage & DAMAGED_HALT);
     if (!lane->damage)
         return STATUS_OK;
     if (lane->damage & DAMAGED_CHECKPOINT)
         remember_by_log(lane);
     if (lane->damage & DAMAGED_DOUBT)
         lane->lost_sequence = lane->checkpoint.sequence;
+    /* What was to be decided before is still to be decided, and by whom is known. */
+    if (is_decided && !lane->is_halt_of_damage) {
+        size_t used = strlen(lane->reason);
+        snprintf(lane->reason + used, sizeof lane->reason - used, "; %s", reason);
+        lane_tell(lane, lane->state, lane->reason, lane->remedy);
+        return STATUS_OK;
+    }
     snprintf(remedy, sizeof remedy, "sluice clear-halt %s --confirm --accept", lane->name);
     lane->is_halt_of_damage = true;
     lane_stop(lane, PUBLISH_HALTED, reason, remedy);
@@ -129,6 +138,8 @@ static enum status look(struct lane *lane, struct iceberg_table **out_table,
         obstruct(obstacle, lane, err->message, "sluice clear-halt", " --confirm --accept");
         return STATUS_OK;
     }
+    if ((lane->damage & DAMAGED_DOUBT) && !lane->lost_sequence)
+        lane->lost_sequence = out_own->sequence; /* nobody knows which: a walk has to find it */
     switch (lane_decide(lane, *out_table, out_own, &from, obstacle->reason)) {
     case DECIDE_STAND_DOWN:
         obstacle->is_newer_owner = true;
@@ -140,10 +151,10 @@ static enum status look(struct lane *lane, struct iceberg_table **out_table,
     case DECIDE_HALT:
         if (lane_is_other_history(lane, out_own))
             snprintf(obstacle->command, sizeof obstacle->command, "sluice log fork --confirm");
-        else /* an older state of the table was put back: what it lacks is in the log */
+        else
             obstruct(obstacle, lane, obstacle->reason, "sluice clear-halt",
-                     out_own->walk == WALK_FOUND ? " --confirm --republish"
-                                                 : " --confirm --accept");
+                     lane_remedy(lane, out_own) == REMEDY_REPUBLISH ? " --confirm --republish"
+                                                                    : " --confirm --accept");
         break;
     default:
         if ((lane->damage & DAMAGED_CHECKPOINT) && !out_own->has_property && !out_own->has_summary)

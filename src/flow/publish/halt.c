@@ -54,6 +54,7 @@ static const struct {
     const char *before, *after;
 } remedies[] = {
     [REMEDY_ACCEPT] = {"sluice clear-halt ", " --confirm --accept"},
+    [REMEDY_REPUBLISH] = {"sluice clear-halt ", " --confirm --republish"},
     [REMEDY_REBIND] = {"sluice tables rebind ", " --confirm --accept"},
     [REMEDY_REPAIR_LOG] = {"sluice log repair --confirm, then sluice clear-halt ",
                            " --confirm --accept"},
@@ -102,6 +103,17 @@ enum status lane_doubt(struct lane *lane, struct error *err, const char *reason,
         return error_set(err, STATUS_BUSY, "%s", reason);
     lane->doubt_since_ns = 0;
     return lane_halt_now(lane, err, reason, remedy);
+}
+
+/* An older state of the table that was put back holds together: what it lacks is in the log. */
+enum remedy lane_remedy(struct lane *lane, const struct own_state *own)
+{
+    if (lane_is_other_history(lane, own))
+        return REMEDY_FORK;
+    bool is_older = own->walk == WALK_FOUND && lane->checkpoint.exists;
+    for (uint32_t g = 0; g < own->positions.count && is_older; g++)
+        is_older = own->positions.at[g].seq <= lane->checkpoint.committed.at[g].seq;
+    return is_older ? REMEDY_REPUBLISH : REMEDY_ACCEPT;
 }
 
 enum status lane_stand_down(struct lane *lane, struct error *err, const char *reason)

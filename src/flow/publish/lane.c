@@ -440,8 +440,7 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     case DECIDE_HALT_REBIND:
         return lane_halt_now(lane, err, reason, REMEDY_REBIND);
     case DECIDE_HALT:
-        return lane_doubt(lane, err, reason,
-                          lane_is_other_history(lane, own) ? REMEDY_FORK : REMEDY_ACCEPT);
+        return lane_doubt(lane, err, reason, lane_remedy(lane, own));
     case DECISION_COUNT:
         break;
     }
@@ -646,6 +645,20 @@ static enum status work(struct lane *lane, bool must_publish, struct error *err)
     return error_set(err, STATUS_BUSY, "%s: others commit without pause", lane->name);
 }
 
+/* Somebody may be putting a good copy in its place just now. Reading may go well meanwhile, and
+ * ends other doubts. */
+static enum status doubt_catalog(struct lane *lane, struct error *err, const char *reason)
+{
+    struct publisher *publisher = lane->publisher;
+    int64_t now_ns = env_mono_ns(publisher->env);
+    if (!lane->catalog_doubt_ns)
+        lane->catalog_doubt_ns = now_ns;
+    if (now_ns - lane->catalog_doubt_ns < (int64_t)publisher->options.halt_confirm_ms * 1000000)
+        return error_set(err, STATUS_BUSY, "%s", reason);
+    lane->catalog_doubt_ns = 0;
+    return lane_halt_now(lane, err, reason, REMEDY_CATALOG);
+}
+
 enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
 {
     struct publisher *publisher = lane->publisher;
@@ -663,12 +676,13 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
         lane->trouble_since_ns = 0;
         lane->retry_ms = 0;
         lane->retry_at_ns = 0;
+        lane->catalog_doubt_ns = 0;
         lane_set_state(lane, PUBLISH_IDLE, "");
         return STATUS_OK;
     }
     struct error damage; /* of the catalog, which shows in commits alone */
     if (status == STATUS_CORRUPT && catalog_check(publisher->catalog, &damage) == STATUS_CORRUPT)
-        status = lane_halt_now(lane, err, damage.message, REMEDY_CATALOG);
+        status = doubt_catalog(lane, err, damage.message);
     if (is_stopped(lane))
         return status;
     lane->retry_ms = lane->retry_ms ? lane->retry_ms * 2 : options->retry_ms_min;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shared by the files of this module. README.md has the protocol; each file its part:
- *   own.c      what a table says about our log (E1)      decide.c   what follows from it (E12),
- * pure journal.c  record, checkpoint, halt on disk (E8)     bind.c     our columns in their table
- *   range.c    rows out of the log                       rows.c     sorted Parquet files
- *   commit.c   one commit and what became of it          lane.c     the steps in order
- *   resolve.c  takeovers and operators' decisions        publisher.c threads, waiting, states
- *   fork.c     where two copies of a log part (E7)         damage.c  files that do not verify
+ *   publisher.c  threads, waiting              lane.c     the steps in order (E8)
+ *   own.c        what a table says of us (E1)  decide.c   what follows from it (E12), pure
+ *   halt.c       states, halts, their remedies journal.c  record, checkpoint, halt on disk
+ *   range.c      rows out of the log           bind.c     our columns in their table
+ *   order.c      partitions and sort order     rows.c     sorted Parquet files
+ *   row_sum.c    hashes of rows (E3)           columns.c  a table's columns at its birth
+ *   commit.c     one commit, what it says      resolve.c  takeovers, operators' decisions
+ *   fork.c       where copies of a log part    damage.c   files that do not verify
  */
 #ifndef SLUICE_FLOW_PUBLISH_INTERNAL_H
 #define SLUICE_FLOW_PUBLISH_INTERNAL_H
@@ -279,6 +281,7 @@ enum status rows_sum(const struct arrow_schema *schema, const struct arrow_batch
 /* What resolves a halt. */
 enum remedy {
     REMEDY_ACCEPT,
+    REMEDY_REPUBLISH,
     REMEDY_REBIND,
     REMEDY_REPAIR_LOG,
     REMEDY_FROM,
@@ -290,6 +293,8 @@ enum remedy {
 };
 
 struct lane;
+/* Of a durability halt. */
+enum remedy lane_remedy(struct lane *lane, const struct own_state *own);
 void lane_set_state(struct lane *lane, enum publish_state state, const char *reason);
 /* HALTED or STOOD_DOWN, durably (E15). */
 void lane_stop(struct lane *lane, enum publish_state state, const char *reason, const char *remedy);
@@ -330,12 +335,13 @@ struct lane {
     struct publish_waiter *waiters;
     struct publish_lane_info info;
     /* of the thread that works on it: */
-    unsigned damage;        /* DAMAGED_...: files of its own; it is halted then */
-    bool is_halt_of_damage; /* nothing to decide yet: `accept` looks again (lane_resume) */
-    bool is_recovered;      /* record and table have been looked at since the start */
-    int64_t lost_sequence;  /* an own commit that a walk missed, and none has found; 0: none */
-    int64_t kept_sequence;  /* the same, on disk */
-    int64_t doubt_since_ns; /* when a durability halt was first suspected; 0: not */
+    unsigned damage;          /* DAMAGED_...: files of its own; it is halted then */
+    bool is_halt_of_damage;   /* nothing to decide yet: `accept` looks again (lane_resume) */
+    bool is_recovered;        /* record and table have been looked at since the start */
+    int64_t lost_sequence;    /* an own commit that a walk missed, and none has found; 0: none */
+    int64_t kept_sequence;    /* the same, on disk */
+    int64_t doubt_since_ns;   /* when a durability halt was first suspected; 0: not */
+    int64_t catalog_doubt_ns; /* the same for a damaged catalog, seen in commits */
     int64_t retry_at_ns;
     uint64_t retry_ms;
     int64_t trouble_since_ns; /* of the first retry in a row; 0: none */

@@ -104,13 +104,18 @@ static enum status arrange(const struct writing *writing, const struct arrow_bat
     bool is_made = out->columns;
     for (uint32_t i = 0; i < binding->schema.field_count && is_made; i++) {
         const struct bound_column *column = &binding->columns[i];
-        if (column->source >= payload_count)
+        if (column->source >= payload_count) {
+            struct arrow_array positions = {0};
             is_made = position_column(writing, column->source - payload_count, rows,
-                                      (size_t)out->length, &out->arena, &out->columns[i]);
-        else
+                                      (size_t)out->length, &out->arena, &positions);
+            out->columns[i] = positions;
+            if (is_made && column->is_widened)
+                is_made = widen(&positions, &out->arena, &out->columns[i]);
+        } else {
             is_made =
                 arrange_array(&binding->schema.fields[i], column,
                               &gathered->columns[column->source], &out->arena, &out->columns[i]);
+        }
     }
     return is_made ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "rows: out of memory");
 }

@@ -128,6 +128,8 @@ bool arrow_builder_failed(const struct arrow_builder *builder); /* recursive */
 size_t
 arrow_builder_bytes(const struct arrow_builder *builder); /* recursive, what an array would take */
 
+size_t arrow_builder_capacity(const struct arrow_builder *builder); /* recursive, what it holds */
+
 /* Back to the first `length` slots, children too. Dictionaries keep what they have learned. Takes
  * back failures of appends behind `length`: what is left is whole. */
 void arrow_builder_truncate(struct arrow_builder *builder, int64_t length);

@@ -136,6 +136,15 @@ size_t arrow_builder_bytes(const struct arrow_builder *builder)
     return builder->dictionary ? bytes + arrow_builder_bytes(builder->dictionary) : bytes;
 }
 
+size_t arrow_builder_capacity(const struct arrow_builder *builder)
+{
+    size_t bytes =
+        builder->validity.capacity + builder->offsets.capacity + builder->values.capacity;
+    for (uint32_t i = 0; i < builder->child_count; i++)
+        bytes += arrow_builder_capacity(&builder->children[i]);
+    return builder->dictionary ? bytes + arrow_builder_capacity(builder->dictionary) : bytes;
+}
+
 /* ---- going back ---- */
 
 static void truncate_buffer(struct buf *buf, size_t bytes)

@@ -46,12 +46,13 @@ static size_t count_digits(struct span text, size_t from)
     return at - from;
 }
 
-/* No zero before another digit: "007" is a name. */
+/* No zero before another digit: "007" is a name; "-0" is a number, but no integer. */
 static bool is_integer(struct span text)
 {
     size_t sign = text.length && text.data[0] == '-';
     size_t digits = count_digits(text, sign);
-    return digits && sign + digits == text.length && (digits == 1 || text.data[sign] != '0');
+    return digits && sign + digits == text.length &&
+           (text.data[sign] != '0' || (digits == 1 && !sign));
 }
 
 bool csv_read_i64(struct span text, int64_t *out_value)

@@ -93,7 +93,7 @@ enum status parquet_writer_create(const struct arrow_schema *schema,
 /* Appends rows; `batch` must have an equal schema (dictionaries may come and go: a field may be a
  * dictionary in one batch and plain in another) and valid arrays, and may be freed afterwards.
  * INVALID: a null where the schema has none, a mismatched schema, a value that
- * its type cannot hold (more digits than a decimal has, a date that is no whole day). After any
+ * its type cannot hold (a decimal of more bytes, a date that is no whole day). After any
  * failure only destroy is left. */
 enum status parquet_writer_write(struct parquet_writer *writer, const struct arrow_batch *batch,
                                  struct error *err) MUST_CHECK;

@@ -160,7 +160,12 @@ static void drop_misplaced_kind(struct parquet_leaf *leaf)
     else if (leaf->kind == PARQUET_KIND_TIME)
         fits = leaf->unit == PARQUET_MILLIS ? is_i32 : is_i64;
     else if (leaf->kind == PARQUET_KIND_INTEGER)
-        fits = leaf->bits == 64 ? is_i64 : is_i32;
+        fits = leaf->bits == 64
+                   ? is_i64
+                   : is_i32 && (leaf->bits == 8 || leaf->bits == 16 || leaf->bits == 32);
+    else if (leaf->kind == PARQUET_KIND_DECIMAL)
+        fits = is_i32 || is_i64 || leaf->physical == PARQUET_FIXED ||
+               leaf->physical == PARQUET_BYTE_ARRAY;
     if (!fits)
         leaf->kind = PARQUET_KIND_OTHER;
 }

@@ -458,12 +458,15 @@ bool damage_clear(struct wal *wal, uint32_t group, uint64_t first, uint64_t last
             struct damage *rest = &wal->damages[wal->damage_count++];
             *rest = wal->damages[i];
             rest->first = last + 1;
+            wal->damages[i].has_chain = false;
             wal->damages[i++].last = first - 1;
         } else {
-            if (damage->first < first)
+            if (damage->first < first) {
                 damage->last = first - 1;
-            else
+                damage->has_chain = false;
+            } else {
                 damage->first = last + 1;
+            }
             i++;
         }
     }

@@ -12,8 +12,27 @@
 
 #include "log/wal/wal_internal.h"
 
+/* Whether a segment without entries of that group lies where the damaged ones may have stood. */
+static bool lies_between(const struct wal *wal, const struct segment *segment,
+                         const struct damage *damage)
+{
+    const struct group *group = &wal->groups[damage->group];
+    for (size_t i = 0; i < group->run_count; i++) {
+        const struct run *run = group->runs[i];
+        if (run->count == 0)
+            continue;
+        bool is_before = run->first_seq + run->count <= damage->first;
+        if (is_before
+                ? segment->identity.id < run->segment->identity.id
+                : run->first_seq > damage->last && segment->identity.id > run->segment->identity.id)
+            return false;
+    }
+    return true;
+}
+
 /* Whether a damaged range may stand in the segment, whose entries of that group may be lost too. */
-static bool may_hold(const struct segment *segment, const struct damage *damage)
+static bool may_hold(const struct wal *wal, const struct segment *segment,
+                     const struct damage *damage)
 {
     bool has_run = false;
     for (size_t i = 0; i < segment->run_count; i++) {
@@ -24,14 +43,14 @@ static bool may_hold(const struct segment *segment, const struct damage *damage)
         if (run->first_seq <= damage->last + 1 && damage->first <= run->first_seq + run->count)
             return true;
     }
-    return !has_run;
+    return !has_run && lies_between(wal, segment, damage);
 }
 
 /* What is damaged stays until it is repaired: nothing else shows what it may have been. */
 static bool is_evidence(const struct wal *wal, const struct segment *segment)
 {
     for (size_t i = 0; i < wal->damage_count; i++) {
-        if (may_hold(segment, &wal->damages[i]))
+        if (may_hold(wal, segment, &wal->damages[i]))
             return true;
     }
     return false;

@@ -390,7 +390,7 @@ struct wal_position wal_synced_end(struct wal *wal, uint32_t group)
     return position;
 }
 
-/* The chain from what is in memory: ends, voids, segment headers. Lock held. */
+/* The chain from what is in memory: ends, voids, damage, segment headers. Lock held. */
 static bool chain_known(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_chain)
 {
     if (wal->groups[group].synced_seq == seq) {
@@ -400,6 +400,13 @@ static bool chain_known(struct wal *wal, uint32_t group, uint64_t seq, uint64_t 
     for (size_t i = 0; i < wal->void_count; i++) {
         if (wal->voids[i].group == group && wal->voids[i].last == seq) {
             *out_chain = wal->voids[i].chain;
+            return true;
+        }
+    }
+    for (size_t i = 0; i < wal->damage_count; i++) {
+        const struct damage *damage = &wal->damages[i];
+        if (damage->group == group && damage->last == seq && damage->has_chain) {
+            *out_chain = damage->chain;
             return true;
         }
     }

@@ -113,6 +113,8 @@ struct group {
 struct damage {
     uint32_t group;
     uint64_t first, last;
+    bool has_chain;
+    uint64_t chain; /* at `last`, from what follows */
     char where[160];
 };
 

@@ -62,6 +62,13 @@ enum status recover_group_jump(struct wal *wal, uint32_t group_id, uint64_t seq,
             return recover_no_memory(err);
         at = last + 1;
     }
+    for (size_t i = 0; i < wal->damage_count; i++) {
+        struct damage *damage = &wal->damages[i];
+        if (damage->group == group_id && damage->last == seq - 1) {
+            damage->has_chain = true;
+            damage->chain = chain;
+        }
+    }
     group->synced_seq = seq - 1;
     group->synced_chain = chain;
     return STATUS_OK;
