@@ -4,6 +4,7 @@ what cannot be said is refused, and no half output is left."""
 import datetime
 import decimal
 import json
+import os
 import random
 import pathlib
 import subprocess
@@ -22,6 +23,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import sluice  # noqa: E402
 
 ROWS, WIDE = 700, decimal.Context(prec=90)
+# The build with sanitizers, where it stands beside the other.
+ASAN = sluice.BINARY.parents[4] / "asan/src/app/cmd/sluice"
+CAREFUL = ASAN if ASAN.exists() else sluice.BINARY
 
 
 def convert(*words, check=0):
@@ -227,3 +231,41 @@ def test_what_is_asked_wrongly_leaves_nothing(given):
     assert sorted(directory.iterdir()) == before and (directory / "there.parquet").read_bytes() == b"mine"
     convert(directory / "in.arrow", directory / "there.parquet", "--force")
     assert pq.read_metadata(directory / "there.parquet").num_rows == ROWS
+
+
+def carefully(directory, data):
+    """What becomes of a hostile file: an answer, whatever it is."""
+    (directory / "hostile.parquet").write_bytes(data)
+    done = subprocess.run([CAREFUL, "convert", "hostile.parquet", "hostile.ndjson", "--force"], cwd=directory,
+                          capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"})
+    assert done.returncode in (0, 2, 6) and "Sanitizer" not in done.stderr, done.stderr[:2000]
+    return done
+
+
+def test_widths_that_no_integer_has(tmp_path):
+    rows = pa.table({"n": pa.array([1, None, -3], pa.int8()), "m": pa.array([1, 2, 3], pa.uint16())})
+    with pa.ipc.new_file(tmp_path / "in.arrow", rows.schema) as file:
+        file.write_table(rows)
+    convert(tmp_path / "in.arrow", tmp_path / "out.parquet", "--compression", "none")
+    data = (tmp_path / "out.parquet").read_bytes()
+    for given in (b"\x13\x08", b"\x13\x10"):  # IntType.bitWidth: field 1, a byte
+        assert data.count(given) == 1
+        for width in (0, 1, 3, 7, 24, 31, 33, 64, 128, 248, 255):
+            assert carefully(tmp_path, data.replace(given, bytes([0x13, width]))).returncode in (0, 2)
+
+
+def test_footers_with_changed_bytes(tmp_path):
+    rows, rnd = table().slice(0, 40), random.Random(11)
+    with pa.ipc.new_file(tmp_path / "in.arrow", rows.schema) as file:
+        file.write_table(rows)
+    convert(tmp_path / "in.arrow", tmp_path / "out.parquet")
+    data = (tmp_path / "out.parquet").read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    refused = 0
+    for _ in range(150):
+        changed = bytearray(data)
+        for _ in range(rnd.randrange(1, 4)):
+            changed[rnd.randrange(footer, len(data) - 8)] = rnd.choice([0, 1, 2, 4, 0x0a, 0x15, 0x7f, 0x80, 0xff])
+        refused += carefully(tmp_path, bytes(changed)).returncode != 0
+    assert 20 < refused < 150
