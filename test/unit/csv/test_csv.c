@@ -76,7 +76,8 @@ static void test_numbers(void **state)
         snprintf(expected, sizeof expected, "a utf8 | '%s'; ", texts[i]);
         check(file, expected);
     }
-    check("a\n0\n-0\n-9223372036854775808\n", "a int64 | 0; 0; -9223372036854775808; ");
+    check("a\n0\n-9223372036854775808\n", "a int64 | 0; -9223372036854775808; ");
+    check("a\n0\n-0\n", "a double | 0; -0; ");
 }
 
 static void test_dates(void **state)
