@@ -398,8 +398,9 @@ static bool chain_known(struct wal *wal, uint32_t group, uint64_t seq, uint64_t 
         return true;
     }
     for (size_t i = 0; i < wal->void_count; i++) {
-        if (wal->voids[i].group == group && wal->voids[i].last == seq) {
-            *out_chain = wal->voids[i].chain;
+        const struct void_range *range = &wal->voids[i];
+        if (range->group == group && range->last == seq && range->chain) { /* 0: nothing told it */
+            *out_chain = range->chain;
             return true;
         }
     }
