@@ -32,6 +32,23 @@ static inline uint64_t get_le64(const void *from)
     return value;
 }
 
+/* Little-endian numbers of 1, 2, 4 or 8 bytes. */
+static inline int64_t get_le_signed(const void *from, size_t bytes)
+{
+    return bytes == 1   ? *(const int8_t *)from
+           : bytes == 2 ? (int16_t)get_le16(from)
+           : bytes == 4 ? (int32_t)get_le32(from)
+                        : (int64_t)get_le64(from);
+}
+
+static inline uint64_t get_le_unsigned(const void *from, size_t bytes)
+{
+    return bytes == 1   ? *(const uint8_t *)from
+           : bytes == 2 ? get_le16(from)
+           : bytes == 4 ? get_le32(from)
+                        : get_le64(from);
+}
+
 static inline void put_le16(void *to, uint16_t value)
 {
     memcpy(to, &value, sizeof value);

@@ -10,22 +10,6 @@ static int64_t units_a_second(enum arrow_unit unit)
     return units[unit];
 }
 
-static int64_t signed_value(const uint8_t *from, int32_t width)
-{
-    return width == 1   ? (int8_t)*from
-           : width == 2 ? (int16_t)get_le16(from)
-           : width == 4 ? (int32_t)get_le32(from)
-                        : (int64_t)get_le64(from);
-}
-
-static uint64_t unsigned_value(const uint8_t *from, int32_t width)
-{
-    return width == 1   ? *from
-           : width == 2 ? get_le16(from)
-           : width == 4 ? get_le32(from)
-                        : get_le64(from);
-}
-
 static void write_little_decimal(struct json_writer *json, struct span bytes, int32_t scale)
 {
     enum { DECIMAL_BYTES_MAX = 32 };
@@ -57,13 +41,13 @@ static void write_interval(struct json_writer *json, enum arrow_origin_kind kind
 {
     json_write_object_begin(json);
     if (kind != ARROW_ORIGIN_DAY_TIME)
-        write_part(json, "months", signed_value(from, 4));
+        write_part(json, "months", get_le_signed(from, 4));
     if (kind == ARROW_ORIGIN_DAY_TIME) {
-        write_part(json, "days", signed_value(from, 4));
-        write_part(json, "milliseconds", signed_value(from + 4, 4));
+        write_part(json, "days", get_le_signed(from, 4));
+        write_part(json, "milliseconds", get_le_signed(from + 4, 4));
     } else if (kind == ARROW_ORIGIN_MONTH_DAY_NANO) {
-        write_part(json, "days", signed_value(from + 4, 4));
-        write_part(json, "nanoseconds", signed_value(from + 8, 8));
+        write_part(json, "days", get_le_signed(from + 4, 4));
+        write_part(json, "nanoseconds", get_le_signed(from + 8, 8));
     }
     json_write_object_end(json);
 }
@@ -83,10 +67,10 @@ void row_write_arrow_leaf(struct json_writer *json, const void *context, uint32_
     switch (origin->kind) {
     case ARROW_ORIGIN_INT:
     case ARROW_ORIGIN_DURATION:
-        json_write_i64(json, signed_value(bytes.data, field->byte_width));
+        json_write_i64(json, get_le_signed(bytes.data, (size_t)field->byte_width));
         break;
     case ARROW_ORIGIN_UINT:
-        json_write_u64(json, unsigned_value(bytes.data, field->byte_width));
+        json_write_u64(json, get_le_unsigned(bytes.data, (size_t)field->byte_width));
         break;
     case ARROW_ORIGIN_HALF:
         row_write_half(json, get_le16(bytes.data));
@@ -95,14 +79,14 @@ void row_write_arrow_leaf(struct json_writer *json, const void *context, uint32_
         write_little_decimal(json, bytes, origin->scale);
         break;
     case ARROW_ORIGIN_DATE_MS:
-        write_date_ms(json, signed_value(bytes.data, 8));
+        write_date_ms(json, get_le_signed(bytes.data, 8));
         break;
     case ARROW_ORIGIN_TIME:
-        row_write_time(json, signed_value(bytes.data, field->byte_width),
+        row_write_time(json, get_le_signed(bytes.data, (size_t)field->byte_width),
                        units_a_second(origin->unit));
         break;
     case ARROW_ORIGIN_TIMESTAMP:
-        row_write_timestamp(json, signed_value(bytes.data, 8), units_a_second(origin->unit),
+        row_write_timestamp(json, get_le_signed(bytes.data, 8), units_a_second(origin->unit),
                             field->is_instant);
         break;
     case ARROW_ORIGIN_MONTHS:

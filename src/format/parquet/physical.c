@@ -145,22 +145,6 @@ enum value_order physical_order(const struct arrow_field *field, enum parquet_ph
 
 /* ---- values ---- */
 
-static int64_t load_signed(const uint8_t *from, int32_t width)
-{
-    return width == 1   ? (int8_t)*from
-           : width == 2 ? (int16_t)get_le16(from)
-           : width == 4 ? (int32_t)get_le32(from)
-                        : (int64_t)get_le64(from);
-}
-
-static uint64_t load_unsigned(const uint8_t *from, int32_t width)
-{
-    return width == 1   ? *from
-           : width == 2 ? get_le16(from)
-           : width == 4 ? get_le32(from)
-                        : get_le64(from);
-}
-
 static enum status out_of_range(const struct arrow_field *field, int64_t row, struct error *err)
 {
     return error_set(err, STATUS_INVALID,
@@ -190,7 +174,7 @@ static bool load_number(const struct arrow_field *given, const uint8_t *from, in
     uint8_t turned[8];
     switch (origin->kind) {
     case ARROW_ORIGIN_UINT:
-        *out = (int64_t)load_unsigned(from, width);
+        *out = (int64_t)get_le_unsigned(from, (size_t)width);
         return true;
     case ARROW_ORIGIN_DECIMAL:
         if (!put_big_endian(from, width, turned, sizeof turned))
@@ -199,17 +183,17 @@ static bool load_number(const struct arrow_field *given, const uint8_t *from, in
         *out = (int64_t)__builtin_bswap64((uint64_t)*out);
         return true;
     case ARROW_ORIGIN_DATE_MS:
-        *out = load_signed(from, width);
+        *out = get_le_signed(from, (size_t)width);
         if (*out % MS_A_DAY)
             return false;
         *out /= MS_A_DAY;
         return true;
     case ARROW_ORIGIN_TIME:
     case ARROW_ORIGIN_TIMESTAMP:
-        *out = load_signed(from, width);
+        *out = get_le_signed(from, (size_t)width);
         return origin->unit != ARROW_SECONDS || !__builtin_mul_overflow(*out, MS_A_SECOND, out);
     default:
-        *out = load_signed(from, width);
+        *out = get_le_signed(from, (size_t)width);
         return true;
     }
 }
