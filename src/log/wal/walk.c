@@ -64,7 +64,7 @@ enum status recover_group_jump(struct wal *wal, uint32_t group_id, uint64_t seq,
     }
     for (size_t i = 0; i < wal->damage_count; i++) {
         struct damage *damage = &wal->damages[i];
-        if (damage->group == group_id && damage->last == seq - 1) {
+        if (chain && damage->group == group_id && damage->last == seq - 1) {
             damage->has_chain = true;
             damage->chain = chain;
         }
