@@ -70,8 +70,6 @@ enum status lane_load_files(struct lane *lane, struct error *err)
         snprintf(reason + used, sizeof reason - used, "%s%s", used ? "; " : "", err->message);
         lane->damage |= files[i].bit;
     }
-    bool is_decided = (lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN) &&
-                      !(lane->damage & DAMAGED_HALT);
     if (!lane->damage)
         return STATUS_OK;
     if (lane->damage & DAMAGED_CHECKPOINT)
@@ -79,7 +77,9 @@ enum status lane_load_files(struct lane *lane, struct error *err)
     if (lane->damage & DAMAGED_DOUBT)
         lane->lost_sequence = lane->checkpoint.sequence;
     /* What was to be decided before is still to be decided, and by whom is known. */
-    if (is_decided && !lane->is_halt_of_damage) {
+    bool is_decided = (lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN) &&
+                      !(lane->damage & DAMAGED_HALT) && !lane->is_halt_of_damage;
+    if (is_decided) {
         size_t used = strlen(lane->reason);
         snprintf(lane->reason + used, sizeof lane->reason - used, "; %s", reason);
         lane_tell(lane, lane->state, lane->reason, lane->remedy);
@@ -93,20 +93,19 @@ enum status lane_load_files(struct lane *lane, struct error *err)
 
 /* ---- going on ---- */
 
-enum { COMMAND_BYTES = 200 };
-
-/* Why the lane cannot go on without a decision, and the command for it; "": it can. */
+/* Why the lane cannot go on without a decision, and what resolves it. */
 struct obstacle {
-    char reason[400], command[COMMAND_BYTES];
-    bool is_newer_owner;
+    char reason[400];
+    enum remedy remedy;
+    bool is_there, is_newer_owner;
 };
 
-static void obstruct(struct obstacle *obstacle, const struct lane *lane, const char *reason,
-                     const char *before, const char *after)
+static void obstruct(struct obstacle *obstacle, const char *reason, enum remedy remedy)
 {
     if (reason != obstacle->reason)
         snprintf(obstacle->reason, sizeof obstacle->reason, "%s", reason);
-    snprintf(obstacle->command, sizeof obstacle->command, "%s %s%s", before, lane->name, after);
+    obstacle->remedy = remedy;
+    obstacle->is_there = true;
 }
 
 /* Reads the table as the lane's next round would. *out_table NULL: there is none. */
@@ -122,20 +121,20 @@ static enum status look(struct lane *lane, struct iceberg_table **out_table,
     enum status status = iceberg_table_load(publisher->catalog, ident, out_table, err);
     if (status == STATUS_NOT_FOUND) {
         if (is_bound)
-            obstruct(obstacle, lane,
+            obstruct(obstacle,
                      "the table was dropped, or the catalog is another one (if it was lost, put it "
                      "back first)",
-                     "sluice tables rebind", " --confirm --accept");
+                     REMEDY_REBIND);
         return STATUS_OK;
     }
     if (status == STATUS_CORRUPT) {
-        obstruct(obstacle, lane, err->message, "sluice tables repair", " --confirm");
+        obstruct(obstacle, err->message, REMEDY_REPAIR_TABLE);
         return STATUS_OK;
     }
     TRY(status);
     status = own_state_read(*out_table, publisher->log, publisher->group_count, out_own, err);
     if (status != STATUS_OK) {
-        obstruct(obstacle, lane, err->message, "sluice clear-halt", " --confirm --accept");
+        obstruct(obstacle, err->message, REMEDY_ACCEPT);
         return STATUS_OK;
     }
     if ((lane->damage & DAMAGED_DOUBT) && !lane->lost_sequence)
@@ -143,24 +142,19 @@ static enum status look(struct lane *lane, struct iceberg_table **out_table,
     switch (lane_decide(lane, *out_table, out_own, &from, obstacle->reason)) {
     case DECIDE_STAND_DOWN:
         obstacle->is_newer_owner = true;
-        obstruct(obstacle, lane, obstacle->reason, "sluice clear-halt", " --confirm --accept");
+        obstruct(obstacle, obstacle->reason, REMEDY_ACCEPT);
         break;
     case DECIDE_HALT_REBIND:
-        obstruct(obstacle, lane, obstacle->reason, "sluice tables rebind", " --confirm --accept");
+        obstruct(obstacle, obstacle->reason, REMEDY_REBIND);
         break;
     case DECIDE_HALT:
-        if (lane_is_other_history(lane, out_own))
-            snprintf(obstacle->command, sizeof obstacle->command, "sluice log fork --confirm");
-        else
-            obstruct(obstacle, lane, obstacle->reason, "sluice clear-halt",
-                     lane_remedy(lane, out_own) == REMEDY_REPUBLISH ? " --confirm --republish"
-                                                                    : " --confirm --accept");
+        obstruct(obstacle, obstacle->reason, lane_remedy(lane, out_own));
         break;
     default:
         if ((lane->damage & DAMAGED_CHECKPOINT) && !out_own->has_property && !out_own->has_summary)
-            obstruct(obstacle, lane,
+            obstruct(obstacle,
                      "the lane's checkpoint is damaged, and the table does not know of this log",
-                     "sluice clear-halt", " --confirm --accept");
+                     REMEDY_ACCEPT);
         break;
     }
     return STATUS_OK;
@@ -169,10 +163,18 @@ static enum status look(struct lane *lane, struct iceberg_table **out_table,
 static enum status halt_anew(struct lane *lane, const struct obstacle *obstacle, struct error *err)
 {
     lane->is_halt_of_damage = false;
-    lane_stop(lane, obstacle->is_newer_owner ? PUBLISH_STOOD_DOWN : PUBLISH_HALTED,
-              obstacle->reason, obstacle->command);
+    enum status status = obstacle->is_newer_owner
+                             ? lane_stand_down(lane, err, obstacle->reason)
+                             : lane_halt_now(lane, err, obstacle->reason, obstacle->remedy);
+    UNUSED(status); /* either way the command was refused */
     return error_set(err, STATUS_HALTED, "%.250s; to resolve it: %s", obstacle->reason,
-                     obstacle->command);
+                     lane->remedy);
+}
+
+enum status lane_give_up_record(struct lane *lane, struct error *err)
+{
+    bool has_file = lane->record.exists || (lane->damage & DAMAGED_JOURNAL);
+    return has_file ? record_remove(lane, err) : STATUS_OK;
 }
 
 enum status lane_resume(struct lane *lane, struct error *err)
@@ -182,7 +184,7 @@ enum status lane_resume(struct lane *lane, struct error *err)
     struct obstacle obstacle = {0};
     enum status status;
     TRY_OR_DONE(status, look(lane, &table, &own, &obstacle, err));
-    if (obstacle.command[0]) {
+    if (obstacle.is_there) {
         status = halt_anew(lane, &obstacle, err);
         goto done;
     }

@@ -237,9 +237,7 @@ static enum status prepare(struct lane *lane, struct error *err)
                  lane->checkpoint.exists ? lane->checkpoint.uuid : lane->record.uuid);
         TRY(checkpoint_save(lane, &checkpoint, err));
     }
-    if (lane->record.exists || (lane->damage & DAMAGED_JOURNAL)) /* its files: `orphans` */
-        TRY(record_remove(lane, err));
-    return STATUS_OK;
+    return lane_give_up_record(lane, err);
 }
 
 enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_id,

@@ -433,6 +433,8 @@ enum status lane_load_files(struct lane *lane, struct error *err) MUST_CHECK;
 /* Ends a halt of damage: what the lane's own files no longer tell is taken from table and log, and
  * they are replaced. HALTED: the table contradicts; the lane is halted anew, for that. CORRUPT: the
  * catalog is damaged still. */
+/* Removes the record or what is left of it, if there is one; its files are left to `orphans`. */
+enum status lane_give_up_record(struct lane *lane, struct error *err) MUST_CHECK;
 enum status lane_resume(struct lane *lane, struct error *err) MUST_CHECK;
 enum status lane_halt_end(struct lane *lane, struct error *err) MUST_CHECK;
 /* E5: takes the lane over for this directory. */

@@ -313,10 +313,7 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
     snprintf(checkpoint.owner, sizeof checkpoint.owner, "%s", publisher->owner);
     snprintf(checkpoint.uuid, sizeof checkpoint.uuid, "%s", after->uuid);
     TRY_OR_DONE(status, checkpoint_save(lane, &checkpoint, err));
-    if (lane->record.exists ||
-        (lane->damage &
-         DAMAGED_JOURNAL)) /* its range is decided over; its files are left to `orphans` */
-        TRY_OR_DONE(status, record_remove(lane, err));
+    TRY_OR_DONE(status, lane_give_up_record(lane, err)); /* its range is decided over */
     TRY_OR_DONE(status, doubt_remove(lane, err));
     status = lane_halt_end(lane, err);
 done:
