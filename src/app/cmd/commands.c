@@ -323,6 +323,13 @@ static const struct command commands[] = {
         .flags = {{"--compression", "NAME",
                    "Parquet: zstd (default), snappy, gzip, lz4, none;\n"
                    "Arrow: none (default), lz4, zstd"},
+                  {"--encoding", "[COLUMN=]NAME",
+                   "Parquet, may come again: auto (default: dictionaries\n"
+                   "where they pay, else plain), smallest, plain, rle, delta,\n"
+                   "delta-length, delta-bytes, byte-stream-split"},
+                  {"--bloom", "COLUMN", "Parquet, may come again: a Bloom filter"},
+                  {"--page-version", "N", "Parquet: 1 (default) or 2"},
+                  {"--row-group-rows", "N", "Parquet: 122,880"},
                   {"--force", NULL, "replaces OUT"},
                   FLAG_JSON},
         .example = "sluice convert FILE.parquet FILE.arrow",

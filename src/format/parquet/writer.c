@@ -14,6 +14,7 @@ struct parquet_options parquet_options_default(void)
                                     .row_group_bytes = (size_t)256 << 20,
                                     .page_rows = 20000,
                                     .page_bytes = (size_t)1 << 20,
+                                    .page_version = 1,
                                     .dictionary_bytes_max = (size_t)4 << 20,
                                     .created_by = "sluice version 0.1.0 (build 0)"};
 }
@@ -144,6 +145,8 @@ static enum status copy_options(struct parquet_writer *writer, struct error *err
     struct parquet_options *options = &writer->options;
     if ((unsigned)options->compression >= COUNT_OF(codecs))
         return error_set(err, STATUS_USAGE, "parquet: no such compression");
+    if (options->page_version != 1 && options->page_version != 2)
+        return error_set(err, STATUS_USAGE, "parquet: pages of version %d", options->page_version);
     if (options->row_group_rows < 1 || options->page_rows < 1 || !options->page_bytes ||
         !options->row_group_bytes || !options->created_by)
         return error_set(err, STATUS_USAGE, "parquet: an option of zero that must not be");
@@ -156,6 +159,7 @@ static enum status copy_options(struct parquet_writer *writer, struct error *err
                                         options->metadata[i].value, err));
     options->metadata = NULL; /* the caller's */
     TRY(copy_sorting(writer, err));
+    TRY(apply_column_options(writer, err));
     if (options->compression == PARQUET_UNCOMPRESSED)
         return STATUS_OK;
     return codec_compressor_create(codecs[options->compression], options->zstd_level,
@@ -245,6 +249,9 @@ static enum status finish_group(struct parquet_writer *writer, struct error *err
         TRY(writer_put(writer, "PAR1", 4, err));
     for (uint32_t i = 0; i < writer->leaf_count; i++)
         TRY(leaf_finish_chunk(writer, &writer->leaves[i], &group->chunks[i], err));
+    for (uint32_t i = 0; i < writer->leaf_count; i++)
+        if (writer->leaves[i].has_bloom)
+            TRY(footer_write_bloom(writer, &writer->leaves[i], &group->chunks[i], err));
     group->rows = writer->group_rows;
     if (writer->last_group)
         writer->last_group->next = group;
