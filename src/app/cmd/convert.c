@@ -13,6 +13,7 @@ static const struct {
     {".feather", FORMAT_ARROW},       {".ipc", FORMAT_ARROW},
     {".arrows", FORMAT_ARROW_STREAM}, {".ndjson", FORMAT_NDJSON},
     {".jsonl", FORMAT_NDJSON},        {".csv", FORMAT_CSV},
+    {".avro", FORMAT_AVRO},
 };
 
 enum status format_of_path(const char *path, enum file_format *out_format, struct error *err)
@@ -181,6 +182,7 @@ int cmd_convert(struct invocation *invocation)
     conversion.must_replace = cmd_take_flag(invocation, "--force");
     if (!take_write_flags(invocation, &conversion.flags))
         return 2;
+    env_random(invocation->env, conversion.flags.random, sizeof conversion.flags.random);
     if (invocation->argc < 2)
         return cmd_usage("convert IN OUT");
     if (!cmd_no_more_words(invocation, 2))

@@ -14,6 +14,7 @@ enum file_format {
     FORMAT_ARROW_STREAM,
     FORMAT_NDJSON,
     FORMAT_CSV,
+    FORMAT_AVRO,
     FORMAT_COUNT
 };
 
@@ -48,6 +49,7 @@ enum { COLUMN_FLAGS_MAX = 64 };
 /* How OUT is wanted; what is NULL or 0 was not said. */
 struct write_flags {
     const char *compression; /* as the format names them */
+    uint8_t random[16];      /* Avro's marks between blocks */
     /* Parquet alone */
     const char *encodings[COLUMN_FLAGS_MAX]; /* "NAME" or "COLUMN=NAME" */
     size_t encoding_count;

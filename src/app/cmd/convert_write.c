@@ -3,6 +3,7 @@
  * Batches into files of every format.
  */
 #include "app/cmd/convert_internal.h"
+#include "format/avro/avro_arrow.h"
 #include "format/csv/csv.h"
 
 enum status find_name(const char *flag, const char *const *names, const char *name, int *out_number,
@@ -132,6 +133,55 @@ static enum status open_csv(const struct arrow_schema *schema, struct sink sink,
     return STATUS_OK;
 }
 
+/* ---- Avro ---- */
+
+static enum status write_avro(void *state, const struct arrow_batch *batch, struct error *err)
+{
+    for (int64_t row = 0; row < batch->length; row++) {
+        TRY(avro_put_row(batch, row, avro_writer_record(state), err));
+        TRY(avro_writer_record_end(state, err));
+    }
+    return STATUS_OK;
+}
+
+static enum status finish_avro(void *state, struct error *err)
+{
+    uint64_t bytes;
+    return avro_writer_finish(state, &bytes, err);
+}
+
+static void close_avro(void *state)
+{
+    avro_writer_destroy(state);
+}
+
+static enum status open_avro(const struct arrow_schema *schema, const struct write_flags *flags,
+                             struct sink sink, struct rows_out *out_rows, struct error *err)
+{
+    static const char *const names[] = {[AVRO_NULL_CODEC] = "none",
+                                        [AVRO_DEFLATE] = "deflate",
+                                        [AVRO_SNAPPY] = "snappy",
+                                        [AVRO_ZSTANDARD] = "zstd",
+                                        [AVRO_ZSTANDARD + 1] = NULL};
+    struct avro_writer *writer;
+    struct buf text = {0};
+    int number = AVRO_DEFLATE;
+    if (flags->compression)
+        TRY(find_name("--compression", names, flags->compression, &number, err));
+    enum status status = avro_schema_of(schema, &text, err);
+    buf_put_byte(&text, '\0');
+    if (status == STATUS_OK)
+        status = buf_status(&text, "an Avro schema", err);
+    if (status == STATUS_OK)
+        status = avro_writer_create(sink, (const char *)text.data, (enum avro_codec)number,
+                                    flags->random, NULL, 0, &writer, err);
+    buf_deinit(&text);
+    if (status != STATUS_OK)
+        return status;
+    *out_rows = (struct rows_out){write_avro, finish_avro, close_avro, writer};
+    return STATUS_OK;
+}
+
 /* ---- any ---- */
 
 enum status rows_out_open(enum file_format format, const struct arrow_schema *schema,
@@ -160,6 +210,8 @@ enum status rows_out_open(enum file_format format, const struct arrow_schema *sc
         return open_json(sink, out_rows, err);
     case FORMAT_CSV:
         return open_csv(schema, sink, out_rows, err);
+    case FORMAT_AVRO:
+        return open_avro(schema, flags, sink, out_rows, err);
     case FORMAT_COUNT:
         break;
     }
