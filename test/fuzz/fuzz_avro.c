@@ -3,7 +3,7 @@
  * Avro container files, in memory and behind a source: both answer alike; and what becomes of them
  * as Arrow: arrays that pass validation.
  */
-#include "format/avro/avro_arrow.h"
+#include "format/avro/avro.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -3,7 +3,7 @@
  * Batches out of files of every format.
  */
 #include "app/cmd/convert_internal.h"
-#include "format/avro/avro_arrow.h"
+#include "format/avro/avro.h"
 #include "format/csv/csv.h"
 #include "format/ndjson/ndjson.h"
 #include "format/parquet/parquet.h"

@@ -3,7 +3,7 @@
  * Batches into files of every format.
  */
 #include "app/cmd/convert_internal.h"
-#include "format/avro/avro_arrow.h"
+#include "format/avro/avro.h"
 #include "format/csv/csv.h"
 
 enum status find_name(const char *flag, const char *const *names, const char *name, int *out_number,

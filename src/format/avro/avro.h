@@ -145,4 +145,6 @@ bool avro_reader_metadata(const struct avro_reader *reader, const char *key,
 enum status avro_reader_next(struct avro_reader *reader, struct arena *arena,
                              const struct avro_value **out_record, struct error *err) MUST_CHECK;
 
+#include "format/avro/avro_arrow.h"
+
 #endif

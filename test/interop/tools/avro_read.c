@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "format/avro/avro_arrow.h"
+#include "format/avro/avro.h"
 #include "tool.h"
 
 int main(int argc, char **argv)
