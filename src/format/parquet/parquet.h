@@ -58,6 +58,8 @@ struct parquet_options {
     int zstd_level;                       /* default 1; gzip has level 1 alone */
     int64_t row_group_rows;               /* default 122,880 */
     size_t row_group_bytes;               /* encoded, default 256 MiB; closes a group early */
+    uint64_t row_group_plain_bytes;       /* what a reader gets, each value as often as it stands in
+                                           * a row: default 512 MiB; one row may pass it */
     int64_t page_rows;                    /* default 20,000 */
     size_t page_bytes;                    /* not compressed, default 1 MiB; one row may pass it */
     size_t dictionary_bytes_max;          /* of a column chunk, default 4 MiB; 0: no dictionaries */

@@ -235,8 +235,9 @@ struct parquet_writer {
     struct group_record *groups, *last_group;
     size_t group_count;
     int64_t group_rows, file_rows;
-    uint64_t offset;    /* bytes written */
-    struct arena arena; /* schema, options, records */
+    uint64_t group_bytes; /* of its rows without dictionaries */
+    uint64_t offset;      /* bytes written */
+    struct arena arena;   /* schema, options, records */
 };
 
 /* ---- physical.c ---- */
@@ -252,6 +253,15 @@ enum status physical_array(const struct arrow_field *given, const struct arrow_f
 /* Of a leaf; `out_width`: bytes of a value, 0 for byte arrays. */
 enum parquet_physical physical_type(const struct arrow_field *field, uint32_t *out_width);
 enum value_order physical_order(const struct arrow_field *field, enum parquet_physical type);
+
+/* ---- row_bytes.c ---- */
+
+/* Bytes of each entry of a column's dictionary, in `arena`; NULL: it is none. */
+enum status column_sizes(const struct arrow_field *field, const struct arrow_array *column,
+                         struct arena *arena, uint64_t **out_sizes, struct error *err) MUST_CHECK;
+/* Bytes of rows without dictionaries. `sizes`: of column_sizes. */
+uint64_t column_bytes(const struct arrow_field *field, const struct arrow_array *column,
+                      const uint64_t *sizes, int64_t first, int64_t count);
 
 /* ---- shred.c ---- */
 

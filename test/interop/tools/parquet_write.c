@@ -30,6 +30,8 @@ static void set_option(struct parquet_options *options, struct parquet_sorting_c
         options->page_bytes = (size_t)number;
     else if (IS("dictionary"))
         options->dictionary_bytes_max = (size_t)number;
+    else if (IS("row_group_plain_bytes"))
+        options->row_group_plain_bytes = (uint64_t)number;
     else if (IS("page_version"))
         options->page_version = (int)number;
     else if (IS("values"))
