@@ -103,10 +103,12 @@ static void rot_main(void *context)
              model->definitions[rot->table].name, rot->kind);
     if (files_read(model->env, path, 1 << 20, &bytes, &err) != STATUS_OK)
         return;
-    if (bytes.length && pick(model, 3)) /* not one that turns a hex digit's case alone */
-        bytes.data[pick(model, bytes.length)] ^= (uint8_t)(0x80 | (1 << pick(model, 8)));
-    else
+    if (bytes.length && pick(model, 3)) { /* not one that turns a hex digit's case alone */
+        size_t at = pick(model, bytes.length);
+        bytes.data[at] ^= (uint8_t)(0x80 | (1 << pick(model, 8)));
+    } else {
         buf_truncate(&bytes, bytes.length ? pick(model, bytes.length) : 0);
+    }
     rot->is_done = files_replace(model->env, path, bytes.data, bytes.length, &err) == STATUS_OK;
     buf_deinit(&bytes);
 }
@@ -122,7 +124,8 @@ void lane_rot_do(struct model *model)
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         struct rot rot = {
             .model = model, .kind = kinds[k].kind, .table = (uint32_t)pick(model, model->tables)};
-        if (pick(model, 3) == 0)
+        /* A second flip could take the first back. */
+        if (pick(model, 3) == 0 || model->instances[0].is_rotten[rot.table])
             continue;
         *sim_node_faults(model->node) = (struct sim_faults){.switches = 1};
         CHECK(sim_run(model->node, rot_main, &rot) == SIM_ENDED);
