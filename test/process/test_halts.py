@@ -846,3 +846,30 @@ def test_TC9_four_others_and_us(server, book):
     assert merged.certain and slowest < 7, slowest
     print(len(merged.certain), "appends of others,", slowest, "s at most for the other table")
     finish(server, book, foreign=merged)
+
+
+@pytest.mark.parametrize("how", ["gone", "noise"])
+@pytest.mark.parametrize("way", ["put back", "rolled back"])
+def test_E17_the_manifest_list_of_the_current_snapshot_is_damaged(server, book, how, way):
+    """Its commits failed for ever, with a lane that was ready."""
+    table = load(server)
+    current, before = table.current_snapshot(), table.metadata.snapshots[-2].snapshot_id
+    path = pathlib.Path(current.manifest_list.removeprefix("file://"))
+    kept = path.read_bytes()
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(b"\xa5" * len(kept))
+    lane = wait_halted(server, book)
+    assert path.name in lane["reason"]
+    outlives_the_process(server, lane)
+    accept, republish = (shlex.split(words)[1:] for words in re.findall(r"sluice clear-halt [^;]*", lane["remedy"]))
+    if way == "put back":
+        path.write_bytes(kept)
+        server.command(*accept, check=0)
+    else:
+        load(server).manage_snapshots().rollback_to_snapshot(before).commit()
+        server.command(*republish, check=0)
+        path.write_bytes(kept)  # for the ledger, which reads all snapshots
+    book.must_send(server, book.new())
+    finish(server, book, with_leftovers=True)  # what was written before the halt: `orphans`

@@ -63,6 +63,9 @@ static const struct {
     [REMEDY_OTHER_TABLE] = {"rename the table, then sluice tables rebind ", " --confirm --accept"},
     [REMEDY_COLUMNS] = {"give the table back what the reason misses, then sluice clear-halt ",
                         " --confirm --accept"},
+    [REMEDY_SNAPSHOT] = {"put the file back, then sluice clear-halt ",
+                         " --confirm --accept; or set the table back to a snapshot that can be "
+                         "read, then sluice clear-halt @ --confirm --republish"},
     [REMEDY_CATALOG] = {"put a good copy of catalog.db back, without a catalog.db-journal, then "
                         "sluice clear-halt ",
                         " --confirm --accept"},
@@ -93,16 +96,29 @@ enum status lane_halt_now(struct lane *lane, struct error *err, const char *reas
     return error_set(err, STATUS_HALTED, "%s: %s", lane->name, reason);
 }
 
-enum status lane_doubt(struct lane *lane, struct error *err, const char *reason, enum remedy remedy)
+static enum status doubt_since(struct lane *lane, int64_t *inout_since_ns, struct error *err,
+                               const char *reason, enum remedy remedy)
 {
     struct publisher *publisher = lane->publisher;
     int64_t now_ns = env_mono_ns(publisher->env);
-    if (!lane->doubt_since_ns)
-        lane->doubt_since_ns = now_ns;
-    if (now_ns - lane->doubt_since_ns < (int64_t)publisher->options.halt_confirm_ms * 1000000)
+    if (!*inout_since_ns)
+        *inout_since_ns = now_ns;
+    if (now_ns - *inout_since_ns < (int64_t)publisher->options.halt_confirm_ms * 1000000)
         return error_set(err, STATUS_BUSY, "%s", reason);
-    lane->doubt_since_ns = 0;
+    *inout_since_ns = 0;
     return lane_halt_now(lane, err, reason, remedy);
+}
+
+enum status lane_doubt(struct lane *lane, struct error *err, const char *reason, enum remedy remedy)
+{
+    return doubt_since(lane, &lane->doubt_since_ns, err, reason, remedy);
+}
+
+enum status lane_doubt_append(struct lane *lane, struct error *err)
+{
+    char reason[400];
+    snprintf(reason, sizeof reason, "%s", err->message);
+    return doubt_since(lane, &lane->append_doubt_ns, err, reason, REMEDY_SNAPSHOT);
 }
 
 /* An older state of the table that was put back holds together: what it lacks is in the log. */

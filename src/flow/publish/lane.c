@@ -286,9 +286,13 @@ static enum status commit_and_settle(struct lane *lane, const struct iceberg_tab
                                      struct error *err)
 {
     struct iceberg_table *after = NULL;
-    TRY(commit_record(lane, table, own, with_new_id, &after, err)); /* 4, 5 */
+    enum status status = commit_record(lane, table, own, with_new_id, &after, err); /* 4, 5 */
+    if (status == STATUS_CORRUPT)
+        return lane_doubt_append(lane, err);
+    TRY(status);
+    lane->append_doubt_ns = 0;
     struct positions committed = lane->record.to;
-    enum status status =
+    status =
         settle(lane, after, &committed, lane->record.snapshot_id, after->last_sequence_number, err);
     if (status == STATUS_OK && lane->record.attempt_count > 1)
         status = lane_delete_attempts(lane, after, &lane->record, true, err);

@@ -288,6 +288,7 @@ enum remedy {
     REMEDY_FORK,
     REMEDY_OTHER_TABLE,
     REMEDY_COLUMNS,
+    REMEDY_SNAPSHOT,
     REMEDY_CATALOG,
     REMEDY_REPAIR_TABLE
 };
@@ -305,6 +306,8 @@ enum status lane_stand_down(struct lane *lane, struct error *err, const char *re
 /* E12: before any durability halt the table is read again for a while: BUSY until then. */
 enum status lane_doubt(struct lane *lane, struct error *err, const char *reason,
                        enum remedy remedy);
+/* The same for a commit that finds what the current snapshot refers to damaged; `err` says what. */
+enum status lane_doubt_append(struct lane *lane, struct error *err) MUST_CHECK;
 /* Tells options.changed and options.dropped. */
 void lane_tell(const struct lane *lane, enum publish_state state, const char *reason,
                const char *remedy);
@@ -341,6 +344,7 @@ struct lane {
     int64_t lost_sequence;    /* an own commit that a walk missed, and none has found; 0: none */
     int64_t kept_sequence;    /* the same, on disk */
     int64_t doubt_since_ns;   /* when a durability halt was first suspected; 0: not */
+    int64_t append_doubt_ns;  /* since when commits find the current snapshot damaged; or 0 */
     int64_t catalog_doubt_ns; /* the same for a damaged catalog, seen in commits */
     int64_t retry_at_ns;
     uint64_t retry_ms;

@@ -214,7 +214,8 @@ static bool is_live(const struct manifest_file *manifest)
     return manifest->added_files > 0 || manifest->existing_files > 0;
 }
 
-static enum status carry_over(struct appender *to, struct error *err)
+/* Before anything is written: what the current snapshot has may be damaged. */
+static enum status read_parents(struct appender *to, struct error *err)
 {
     const struct iceberg_snapshot *parent = to->table->current;
     if (!parent)
@@ -226,6 +227,11 @@ static enum status carry_over(struct appender *to, struct error *err)
                           &to->parent_count, err));
     for (size_t i = 0; i < to->parent_count; i++)
         TRY(fill_counts(to, &to->parents[i], err));
+    return STATUS_OK;
+}
+
+static enum status carry_over(struct appender *to, struct error *err)
+{
     uint64_t bytes_max =
         number_property(to->table, "commit.manifest.target-size-bytes", MANIFEST_BYTES_DEFAULT);
     uint64_t count_max =
@@ -504,6 +510,7 @@ enum status iceberg_append_commit(struct env *env, struct catalog *catalog, stru
     catalog_change_init(&change, now_ms);
     TRY_OR_DONE(status, check_append(table, append, err));
     TRY_OR_DONE(status, iceberg_table_metadata_location(table, to.metadata_location, err));
+    TRY_OR_DONE(status, read_parents(&to, err));
     TRY_OR_DONE(status, write_new_manifests(&to, err));
     TRY_OR_DONE(status, carry_over(&to, err));
     TRY_OR_DONE(status, write_list(&to, list_uri, err));
