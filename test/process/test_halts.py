@@ -873,3 +873,24 @@ def test_E17_the_manifest_list_of_the_current_snapshot_is_damaged(server, book, 
         path.write_bytes(kept)  # for the ledger, which reads all snapshots
     book.must_send(server, book.new())
     finish(server, book, with_leftovers=True)  # what was written before the halt: `orphans`
+
+
+def test_E17_the_warehouse_is_lost(server, book):
+    """The command that the halt names cannot mend it, and says what does; the others say why they cannot."""
+    server.stop()
+    shutil.rmtree(server.directory / "warehouse")
+    server.start()
+    lane = server.lane("otel.logs")
+    faults.wait_for(lambda: server.lane("otel.logs")["state"] == "halted", what="the halt")
+    server.stop()
+    for choice in ("--republish", "--accept"):
+        assert "metadata file" in server.command("clear-halt", "otel.logs", "--confirm", choice, check=86).stderr
+    refused = server.command("tables", "repair", "otel.logs", "--confirm").stderr
+    rebind = re.search(r"drop the table from the catalog, then (sluice tables rebind otel.logs .*?) makes", refused)[1]
+    for name in ("logs", "spans"):
+        sluice.catalog(server.directory).drop_table(("otel", name))
+    for name in ("logs", "spans"):
+        server.command(*shlex.split(rebind.replace("logs", name))[1:], check=0)
+    server.start()
+    book.must_send(server, book.new())
+    finish(server, book)

@@ -101,6 +101,8 @@ static enum status doubt_since(struct lane *lane, int64_t *inout_since_ns, struc
 {
     struct publisher *publisher = lane->publisher;
     int64_t now_ns = env_mono_ns(publisher->env);
+    if (lane->is_deciding)
+        return error_set(err, STATUS_HALTED, "%s", reason);
     if (!*inout_since_ns)
         *inout_since_ns = now_ns;
     if (now_ns - *inout_since_ns < (int64_t)publisher->options.halt_confirm_ms * 1000000)

@@ -294,7 +294,11 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
     struct own_state own = {.snapshot_id = -1};
     struct positions positions;
     enum status status;
-    TRY(with_rebind ? lane_load_or_create(lane, &table, err) : lane_load_table(lane, &table, err));
+    lane->is_deciding = true;
+    status =
+        with_rebind ? lane_load_or_create(lane, &table, err) : lane_load_table(lane, &table, err);
+    lane->is_deciding = false;
+    TRY(status);
     status = own_state_read(table, publisher->log, publisher->group_count, &own, err);
     if (status != STATUS_OK) /* unreadable properties are what the decision replaces */
         own = (struct own_state){.snapshot_id = -1, .positions = {.count = publisher->group_count}};

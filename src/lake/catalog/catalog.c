@@ -130,9 +130,13 @@ enum status catalog_repair_table(struct catalog *catalog, struct catalog_ident i
         return error_set(err, STATUS_CORRUPT,
                          "%s.%s: %.200s; the catalog knows no metadata before it", ident.ns,
                          ident.name, damage.message);
-    if (catalog_metadata_read(catalog->store, repair.previous, &table, err) != STATUS_OK)
-        return error_prefix(err, "%s.%s: neither can the metadata before it be read", ident.ns,
-                            ident.name);
+    if (catalog_metadata_read(catalog->store, repair.previous, &table, &damage) != STATUS_OK)
+        return error_set(err, STATUS_CORRUPT,
+                         "%s.%s: neither can the metadata before it be read: put a copy of the "
+                         "warehouse back; or drop the table from the catalog, then sluice tables "
+                         "rebind %s.%s --confirm --republish makes it anew of what the log still "
+                         "has: %.200s",
+                         ident.ns, ident.name, ident.ns, ident.name, damage.message);
     catalog_table_deinit(&table);
     if (!repair.damage)
         return error_set(err, STATUS_NO_MEMORY, "out of memory");
