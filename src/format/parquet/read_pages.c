@@ -204,7 +204,7 @@ enum status page_next(struct page_walk *walk, struct page *out_page, struct erro
 {
     struct page_header header;
     while (cursor_left(&walk->in)) {
-        struct page page = {.offset = walk->chunk->offset + (uint64_t)(walk->in.at - walk->start)};
+        struct page page = {.offset = walk->offset + (uint64_t)(walk->in.at - walk->start)};
         if (!read_header(&walk->in, &header))
             return page_fault(walk, page.offset, STATUS_CORRUPT, err, "a damaged page header");
         const uint8_t *stored = cursor_take(&walk->in, (size_t)header.stored_bytes);
