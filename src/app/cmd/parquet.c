@@ -395,34 +395,16 @@ static enum status explain(const struct parquet_file *file, const struct query *
 
 /* ---- verify ---- */
 
-/* Nulls of a column that is not nested, against what the footer says of them. */
-static enum status check_nulls(const struct parquet_file *file, size_t group,
-                               const struct arrow_batch *batch, struct error *err)
-{
-    for (uint32_t i = 0, leaf = 0; i < batch->schema->field_count; i++) {
-        const struct arrow_field *field = &batch->schema->fields[i];
-        const struct parquet_statistics *said = &file->groups[group].chunks[leaf].statistics;
-        if (field->child_count == 0 && said->has_null_count &&
-            said->null_count != batch->columns[i].null_count)
-            return error_set(err, STATUS_CORRUPT,
-                             "parquet: column %.100s, row group %zu: %" PRId64
-                             " nulls, the footer says %" PRId64,
-                             field->name, group, batch->columns[i].null_count, said->null_count);
-        leaf += count_leaves(field);
-    }
-    return STATUS_OK;
-}
-
 static enum status verify_group(const struct parquet_file *file, struct parquet_reader *reader,
                                 size_t group, struct error *err)
 {
     struct arrow_batch batch;
     TRY(parquet_reader_read(reader, group, &batch, err));
-    enum status status = check_nulls(file, group, &batch, err);
+    enum status status = STATUS_OK;
     for (uint32_t i = 0; status == STATUS_OK && i < batch.schema->field_count; i++)
         status = arrow_array_validate(&batch.schema->fields[i], &batch.columns[i], err);
     arrow_batch_deinit(&batch);
-    return status;
+    return status == STATUS_OK ? parquet_file_verify(file, group, err) : status;
 }
 
 static enum status verify(const struct parquet_file *file, bool as_json, struct error *err)

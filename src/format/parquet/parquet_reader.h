@@ -218,6 +218,12 @@ enum status parquet_reader_read_rows(struct parquet_reader *reader, size_t group
                                      const struct parquet_row_range *rows, size_t count,
                                      struct arrow_batch *out_batch, struct error *err) MUST_CHECK;
 
+/* Holds what the file says of a row group's values against them: null and NaN counts, bounds of
+ * chunks and pages and whether they are exact, the order of pages, where they lie and with which
+ * row they begin, Bloom filters. CORRUPT names the first that is not so. */
+enum status parquet_file_verify(const struct parquet_file *file, size_t group,
+                                struct error *err) MUST_CHECK;
+
 /* ---- what annotations say ---- */
 
 /* All columns of the file with what their annotations say: fields that have no Arrow type of ours

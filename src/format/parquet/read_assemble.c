@@ -55,27 +55,6 @@ static enum status out_of_room(const struct assembly *assembly)
 
 /* ---- leaves ---- */
 
-static uint32_t physical_width(const struct parquet_leaf *leaf)
-{
-    switch (leaf->physical) {
-    case PARQUET_BOOLEAN:
-        return 1;
-    case PARQUET_INT32:
-    case PARQUET_FLOAT:
-        return 4;
-    case PARQUET_INT64:
-    case PARQUET_DOUBLE:
-        return 8;
-    case PARQUET_INT96:
-        return 12;
-    case PARQUET_BYTE_ARRAY:
-        return 0;
-    case PARQUET_FIXED:
-        return leaf->width;
-    }
-    return 0;
-}
-
 /* Reads leaf number `leaf` of the file, once. `binding`: NULL, only its levels are wanted. */
 static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
                              const struct binding *binding, struct leaf_reader **out_leaf)
@@ -97,7 +76,7 @@ static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
         .skips_checksums = reader->options.skips_checksums,
         .expanded_bytes_max = reader->file->limits.batch_bytes_max - assembly->expanded_bytes};
     to->conversion = binding ? binding->conversion : CONVERT_NONE;
-    to->physical_width = physical_width(to->walk.leaf);
+    to->physical_width = leaf_physical_width(to->walk.leaf);
     to->width = to->conversion == CONVERT_NONE ? to->physical_width : 8;
     to->is_text = binding && binding->field->type == ARROW_UTF8;
     to->keeps_dictionary = binding && binding->field->is_dictionary;

@@ -39,6 +39,27 @@ void leaf_reader_deinit(struct leaf_reader *reader)
     *reader = (struct leaf_reader){0};
 }
 
+uint32_t leaf_physical_width(const struct parquet_leaf *leaf)
+{
+    switch (leaf->physical) {
+    case PARQUET_BOOLEAN:
+        return 1;
+    case PARQUET_INT32:
+    case PARQUET_FLOAT:
+        return 4;
+    case PARQUET_INT64:
+    case PARQUET_DOUBLE:
+        return 8;
+    case PARQUET_INT96:
+        return 12;
+    case PARQUET_BYTE_ARRAY:
+        return 0;
+    case PARQUET_FIXED:
+        return leaf->width;
+    }
+    return 0;
+}
+
 /* ---- levels ---- */
 
 static unsigned bit_width(unsigned value)
@@ -227,6 +248,8 @@ static enum status read_data_page(struct leaf_reader *reader, const struct page 
             return out_of_room(reader, page->offset, err);
         spread(reader, def, slots, values, start);
     }
+    if (reader->watch)
+        TRY(reader->watch(reader->watch_context, reader, page, count));
     int64_t rows = count_rows(reader, count);
     reader->levels_seen += count;
     reader->page_count++;

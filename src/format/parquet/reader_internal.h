@@ -60,6 +60,7 @@ struct page {
     uint64_t offset; /* of its header in the file */
     size_t level_count;
     int encoding, rep_encoding, def_encoding;
+    uint64_t bytes; /* with it */
     bool is_dictionary, is_v2;
     struct span rep, def; /* v2: the level sections */
     struct span body;     /* expanded; v1: with the level sections in front */
@@ -167,6 +168,11 @@ struct leaf_reader {
     bool is_text, keeps_dictionary;
     bool reads_values; /* false: only its levels are wanted */
     const struct planned_leaf *plan;
+    /* Sees the levels and slots of each page, which begin behind those that are kept; NULL: nobody
+     * does. */
+    enum status (*watch)(void *context, const struct leaf_reader *reader, const struct page *page,
+                         size_t levels);
+    void *watch_context;
     const struct parquet_row_range *rows; /* wanted ones; NULL: all */
     size_t rows_left;                     /* ranges from `rows` on that are not over */
     int64_t row_at;                       /* rows begun, of the row group */
@@ -183,7 +189,8 @@ struct leaf_reader {
     struct buf scratch, scratch_ends;
 };
 
-void leaf_reader_deinit(struct leaf_reader *reader); /* accepts a zeroed one */
+void leaf_reader_deinit(struct leaf_reader *reader);           /* accepts a zeroed one */
+uint32_t leaf_physical_width(const struct parquet_leaf *leaf); /* 0: byte arrays */
 /* The pages of its plan, of which the wanted rows are kept. Begin with the walk and the members
  * above `row_at` set. */
 enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max,
