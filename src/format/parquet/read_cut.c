@@ -70,9 +70,9 @@ static void keep_run(struct cut *cut, size_t level, size_t levels, size_t slot, 
     if (reader->walk.leaf->max_rep)
         move_levels(cut, &reader->rep, level, levels);
     move_slots(cut, slot, slots);
-    const uint8_t *def = reader->def.data + (max_def ? reader->level_count + cut->level : 0);
+    const uint8_t *def = max_def ? reader->def.data + reader->level_count + cut->level : NULL;
     for (size_t i = 0; i < levels; i++)
-        cut->value_count += max_def == 0 || def[i] == max_def;
+        cut->value_count += !def || def[i] == max_def;
     cut->level += levels;
     cut->slot += slots;
 }

@@ -63,7 +63,8 @@ static struct span slot_of(const struct leaf_reader *reader, size_t slot)
     const int32_t *ends = (const int32_t *)(const void *)reader->values.ends.data;
     if (reader->width)
         return span_of(data + slot * reader->width, reader->width);
-    return span_of(data + ends[slot], (size_t)(ends[slot + 1] - ends[slot]));
+    size_t bytes = (size_t)(ends[slot + 1] - ends[slot]);
+    return span_of(bytes ? data + ends[slot] : (const uint8_t *)"", bytes);
 }
 
 static bool is_within(const struct checker *checker, struct bounds *bounds,
@@ -167,7 +168,7 @@ static enum status check_page(void *context, const struct leaf_reader *reader,
     const struct page_bounds *said = NULL;
     struct bounds bounds = {.is_said = false};
     uint8_t max_def = checker->about->max_def;
-    const uint8_t *def = reader->def.data + (max_def ? reader->level_count : 0);
+    const uint8_t *def = max_def ? reader->def.data + reader->level_count : NULL;
     int64_t nans = 0, nulls = 0;
     TRY(check_place(checker, reader, page));
     if (checker->index.count)
@@ -175,7 +176,7 @@ static enum status check_page(void *context, const struct leaf_reader *reader,
     if (said && !said->is_null)
         bounds = bounds_of(checker, &said->statistics);
     for (size_t i = 0; i < levels; i++) {
-        if (max_def && def[i] < max_def)
+        if (def && def[i] < max_def)
             nulls++;
         else
             TRY(check_value(checker, &bounds, slot_of(reader, reader->slot_count + i), page,
