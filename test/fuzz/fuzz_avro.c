@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Avro container files, in memory and behind a source: both answer alike.
+ * Avro container files, in memory and behind a source: both answer alike; and what becomes of them
+ * as Arrow: arrays that pass validation.
  */
 #include "format/avro/avro.h"
 
@@ -24,6 +25,23 @@ static uint64_t read_all(struct avro_reader *reader)
     return count;
 }
 
+static void read_rows(struct byte_source source, const struct avro_limits *limits)
+{
+    struct error err;
+    struct avro_rows_options options = {.batch_rows = 100};
+    struct avro_rows *rows;
+    struct arrow_batch batch;
+    if (avro_rows_open(source, limits, &options, &rows, &err) != STATUS_OK)
+        return;
+    const struct arrow_schema *schema = avro_rows_schema(rows);
+    for (int i = 0; i < 20 && avro_rows_next(rows, &batch, &err) == STATUS_OK; i++) {
+        for (uint32_t j = 0; j < schema->field_count; j++)
+            CHECK(arrow_array_validate(&schema->fields[j], &batch.columns[j], &err) == STATUS_OK);
+        arrow_batch_deinit(&batch);
+    }
+    avro_rows_close(rows);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct error err;
@@ -35,5 +53,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     uint64_t count = status == STATUS_OK ? read_all(reader) : 0;
     CHECK(avro_reader_open(byte_source_of_span(&span), &limits, &reader, &err) == status);
     CHECK(status != STATUS_OK || read_all(reader) == count);
+    read_rows(byte_source_of_span(&span), &limits);
     return 0;
 }

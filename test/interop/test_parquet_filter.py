@@ -147,7 +147,8 @@ def by_us(*options):
 def by_convert(tool, folder, path):
     table = with_foreign(every_column(5), "half", "ns")
     (folder / "in.arrows").write_bytes(stream_bytes(table, max_chunksize=1000))
-    subprocess.run([sluice.BINARY, "convert", folder / "in.arrows", path, "--force"], check=True)
+    blooms = [word for name in ("i32", "u64", "f32", "f64", "text", "bytes", "date", "utc") for word in ("--bloom", name)]
+    subprocess.run([sluice.BINARY, "convert", folder / "in.arrows", path, *blooms], check=True)
 
 
 WRITERS = {

@@ -5,6 +5,7 @@ import decimal
 import io
 import json
 import math
+import os
 import random
 import struct
 
@@ -537,7 +538,8 @@ def random_table(columns, rows, seed):
                      for f in schema], schema=schema)
 
 
-PROPERTY = settings(derandomize=True, max_examples=200, deadline=None, database=None,
+IS_DEEP = bool(os.environ.get("SLUICE_DEEP"))  # then other cases in every run
+PROPERTY = settings(derandomize=not IS_DEEP, max_examples=5000 if IS_DEEP else 200, deadline=None, database=None,
                     suppress_health_check=list(HealthCheck))
 
 
@@ -561,6 +563,7 @@ def test_random_schemas_of_ours(tool, tmp_path, columns, rows, seed):
     rng = random.Random(seed)
     (tmp_path / "in").write_bytes(stream_bytes(table, max_chunksize=max(1, rows // 2)))
     tool("parquet_write", tmp_path / "in", tmp_path / "f.parquet", f"page_rows={rng.choice([1, 5, 1000])}",
-         f"row_group_rows={rng.choice([7, 50, 1000])}", f"dictionary={rng.choice([0, 100, 10000])}")
+         f"row_group_rows={rng.choice([7, 50, 1000])}", f"dictionary={rng.choice([0, 100, 10000])}",
+         f"page_version={rng.choice([1, 2])}", f"values={rng.randrange(8)}", f"zstd={rng.choice([0, 1])}")
     compare(read(tool, tmp_path, tmp_path / "f.parquet")[0], table)
     compare(pq.read_table(tmp_path / "f.parquet"), table)

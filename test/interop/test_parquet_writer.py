@@ -23,6 +23,11 @@ SHAPES = {
     "plain": ["dictionary=0"],
     "fallback": ["dictionary=300", "page_rows=50"],
     "raw": ["zstd=0", "page_rows=100"],
+    "plain_bytes": ["row_group_plain_bytes=20000"],
+    "v2": ["page_version=2", "page_rows=100"],
+    "v2_raw": ["page_version=2", "zstd=0", "page_rows=50"],
+    "smallest": ["values=1", "page_rows=100", "page_version=2"],
+    "smallest_plain": ["values=1", "dictionary=0", "row_group_rows=300"],
 }
 
 

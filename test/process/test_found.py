@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 
+import pyarrow.parquet as pq
 import pytest
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
@@ -250,3 +251,25 @@ def test_one_job_commands_make_no_data_directory(tmp_path, words):
                            "--api-port", "1"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 3 and "typo" in done.stderr
     assert not (tmp_path / "typo").exists()
+
+
+def test_a_large_attribute_that_many_rows_share_stays_readable(tmp_path):
+    """It stands once in the log and in the file; a reader that lays it out for every row of a row group ran past
+    2 GiB, and with it every scan of the table."""
+    server = sluice.Server(tmp_path / "data", "--publish-interval", "100ms").start()
+    request = logs_service_pb2.ExportLogsServiceRequest()
+    resource = request.resource_logs.add()
+    resource.resource.attributes.add(key="command").value.string_value = "v" * 200_000
+    records = resource.scope_logs.add()
+    for i in range(4_000):  # 800 MB, row by row
+        records.log_records.add(severity_number=1 + i % 24)
+    answer = server.post("logs", request.SerializeToString(), path="/v1/logs?commit=force", timeout=60)
+    assert answer.headers["Sluice-Boundary"] == "visible"
+    table = sluice.catalog(server.directory).load_table(("otel", "logs"))
+    some = table.scan(limit=5, selected_fields=("resource_attributes",)).to_arrow()
+    assert [len(v) for row in some["resource_attributes"].to_pylist() for _, v in row] == [200_000] * 5
+    file, = (f for f in server.directory.rglob("*.parquet"))
+    parts = pq.ParquetFile(file).metadata
+    rows = [parts.row_group(i).num_rows for i in range(parts.num_row_groups)]
+    assert sum(rows) == 4_000 and max(rows) * 200_000 < 512 << 20 and len(rows) == 2
+    server.stop()

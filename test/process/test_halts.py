@@ -546,6 +546,51 @@ def test_L20_a_segment_that_cannot_be_read_halts_every_lane_that_it_may_hold(tmp
     finish(server, book)
 
 
+@pytest.mark.parametrize("how", ["cut", "zeroed", "emptied", "gone"])
+def test_L20_the_newest_segment_loses_what_was_synced(tmp_path, request, how):
+    """What looks like the end of the log is none: the checkpoint's mark, a second old at most, knows of more."""
+    server = sluice.Server(tmp_path / "data", *FLAGS, "--publish-interval", "1h", "--publish-bytes", "1GiB").start()
+    request.addfinalizer(server.kill)
+    book = ledger.Ledger()
+    kept = [book.new(table) for table in ("logs", "spans")]
+    for one in kept:
+        book.must_send(server, one)
+    (active,) = (server.directory / "log/active").iterdir()
+    end = active.read_bytes().rstrip(b"\0")
+    first_lost = -(-len(end) // 4096) * 4096
+    lost = [book.new(table) for table in ("logs", "spans") for _ in range(20)]
+    for one in lost:
+        book.must_send(server, one)
+    time.sleep(2.5)
+    server.kill()
+    if how == "cut":
+        os.truncate(active, first_lost)
+    elif how == "zeroed":
+        with open(active, "r+b") as file:
+            file.seek(first_lost)
+            file.write(bytes(active.stat().st_size - first_lost))
+    elif how == "emptied":
+        os.truncate(active, 0)
+    else:
+        active.unlink()
+    server.flags = FLAGS
+    server.start()
+    faults.wait_for(lambda: all(lane["state"] == "halted" for lane in server.status()["lanes"]), what="the halts")
+    damage, = server.status()["log"]["damage"]
+    assert server.get("/readyz")[0] == 503 and damage["seq_last"] >= lost[-1].receipt[3]
+    later = book.new()
+    book.must_send(server, later)  # ingest goes on, under numbers that nobody was given before
+    assert later.receipt[3] > damage["seq_last"]
+    server.stop()
+    assert "are void now" in server.command("log", "repair", "--confirm", check=0).stdout
+    server.start()
+    for one in lost + (kept if how in ("emptied", "gone") else []):
+        book.requests.remove(one)
+    for lane in server.status()["lanes"]:
+        server.command("clear-halt", lane["table"], "--confirm", "--accept", check=0)
+    finish(server, book)
+
+
 # ---- one-job commands, and what they and a running server answer ----
 
 def with_rows_in_the_log(server, book, count=2):

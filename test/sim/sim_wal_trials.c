@@ -19,9 +19,11 @@ static void td1_power_loss_under_load(void)
                           .count = 200,
                           .bytes = 900,
                           .durability = WAL_SYNCED};
-        sim_crash_at(node, SIM_POWER_CUT, 5 + random_below(sim_random(sim), 120));
+        /* Each start leaves a segment, which the next has to read. */
+        sim_crash_at(node, SIM_POWER_CUT,
+                     5 + random_below(sim_random(sim), 120 + 10 * (uint64_t)round));
         go(&run);
-        if (run.opened == STATUS_OK && run.found > 0)
+        if (run.acknowledged > 0) /* all had been read by then */
             EXPECT(run.numbers[run.found - 1] >= least);
         next +=
             run.acknowledged + 1; /* the one in flight may be there: its number is not used again */
@@ -330,7 +332,7 @@ static void act_watched(struct run *run, struct wal *wal, uint32_t table)
 static void l23_only_what_is_synced_is_seen(void)
 {
     uint64_t seen = 0;
-    for (uint64_t call = 40; call < 160; call++) {
+    for (uint64_t call = 50; call < 180; call++) {
         struct sim *sim = sim_create(call);
         watch = (struct watch){0};
         struct run first = {.node = sim_node_create(sim, 64 << 20)};
@@ -522,6 +524,7 @@ static const struct {
     {"L7 units on blocks", l7_units_on_blocks},
     {"L8 completions in order", l8_completions_in_order},
     {"L9 idle floor protects the last unit", l9_idle_floor_protects_the_last_unit},
+    {"L20 the newest segment is lost", l20_the_newest_segment_is_lost},
     {"L10 recycled bytes never verify", l10_recycled_bytes_never_verify},
     {"L17 linked spare is left alone", l17_linked_spare_is_left_alone},
     {"L17 an open scan keeps what it reads", l17_open_scan_keeps_what_it_reads},

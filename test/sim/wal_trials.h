@@ -89,6 +89,7 @@ void td3_garbled_at_every_sector(void);
 void td4_damage_in_the_middle_segment(void);
 void l7_units_on_blocks(void);
 void l9_idle_floor_protects_the_last_unit(void);
+void l20_the_newest_segment_is_lost(void);
 void l10_recycled_bytes_never_verify(void);
 void l20_floor_decides(void);
 void l21_later_segments_go(void);

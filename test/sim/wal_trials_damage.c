@@ -267,6 +267,19 @@ void l21_later_segments_go(void)
     sim_destroy(sim);
 }
 
+/* The checkpoints as they were before the segment was named: what came behind their base is gone.
+ */
+static void forget_changes(struct files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        struct file_copy *file = &files->items[i];
+        if (!strstr(file->path, "/state/"))
+            continue;
+        uint64_t base = 64 + get_le64(file->data + 24);
+        memset(file->data + base, 0, file->bytes - base);
+    }
+}
+
 /* L10: a file begun again under the same number does not take up what is left in it. */
 void l10_recycled_bytes_never_verify(void)
 {
@@ -276,6 +289,7 @@ void l10_recycled_bytes_never_verify(void)
     struct file_copy *active = files_find(&files, "/active/", 0);
     /* As if its name had been lost with the power and its old one as a spare had not. */
     snprintf(active->path, sizeof active->path, "%s/spare/%016x.spare", trial_dir, 0x77);
+    forget_changes(&files);
     struct run run = {.node = files_put(sim, &files), .leaves_open = true};
     go(&run);
     EXPECT(run.opened == STATUS_OK && run.found == 0);
@@ -289,4 +303,90 @@ void l10_recycled_bytes_never_verify(void)
     files_free(&files);
     files_free(&after);
     sim_destroy(sim);
+}
+
+/* ---- what the checkpoint's mark knows of the newest segment (L20) ---- */
+
+/* Long enough for the keeper to mark the last unit. */
+static void act_wait(struct run *run, struct wal *wal, uint32_t table)
+{
+    act_append(run, wal, table);
+    env_sleep_ms(sim_node_env(run->node), 2500);
+}
+
+static void lose_tail(struct file_copy *active, const struct unit *from)
+{
+    active->bytes = from->offset;
+}
+
+static void zero_tail(struct file_copy *active, const struct unit *from)
+{
+    memset(active->data + from->offset, 0, active->bytes - from->offset);
+}
+
+/* One byte of the last entry, and the floor behind it. */
+static void garble_last(struct file_copy *active, const struct unit *from)
+{
+    active->data[from[1].offset + 300] ^= 1;
+    zero_tail(active, &from[2]);
+}
+
+static void empty_file(struct file_copy *active, const struct unit *from)
+{
+    UNUSED(from);
+    active->bytes = 0;
+}
+
+static void remove_file(struct file_copy *active, const struct unit *from)
+{
+    UNUSED(from);
+    snprintf(active->path, sizeof active->path, "%s/aside", trial_dir);
+}
+
+/* The newest segment loses synced units: however that comes about, it is damage and no torn tail,
+ * their numbers are not given out again, and the next start says the same. */
+void l20_the_newest_segment_is_lost(void)
+{
+    static void (*const losses[])(struct file_copy *, const struct unit *) = {
+        lose_tail, zero_tail, garble_last, empty_file, remove_file};
+    for (size_t i = 0; i < COUNT_OF(losses); i++) {
+        struct sim *sim = sim_create(20 + i);
+        static struct files files;
+        struct unit units[64];
+        struct run run = {.node = sim_node_create(sim, 64 << 20),
+                          .act = act_wait,
+                          .first = 1,
+                          .count = 6,
+                          .bytes = 300,
+                          .durability = WAL_SYNCED,
+                          .leaves_open = true};
+        go(&run);
+        EXPECT(run.acknowledged == 6);
+        files_take(&files, run.node);
+        struct file_copy *active = files_find(&files, "/active/", 0);
+        size_t count = units_of(active, units, COUNT_OF(units));
+        uint64_t whole = active->bytes;
+        EXPECT(count >= 8);
+        losses[i](active, &units[count - 3]);
+        bool is_all = i >= 3;
+        size_t left = is_all ? 0 : count - 3 - 2 + (i == 2); /* NOOP and table come first */
+        struct run again = {.node = files_put(sim, &files),
+                            .act = act_append,
+                            .first = 7,
+                            .count = 1,
+                            .bytes = 300,
+                            .durability = WAL_SYNCED};
+        go(&again);
+        expect_prefix(&again, left);
+        EXPECT(again.has_damage && again.damage.seq_first == (is_all ? 1 : left + 3));
+        EXPECT(again.damage.seq_last >= 8);
+        EXPECT(again.report.tails_cut == 0 && again.report.segments_missing == is_all);
+        again.act = NULL;
+        go(&again);
+        EXPECT(again.found == left + 1 && again.numbers[left] == 7);
+        EXPECT(again.has_damage && again.seqs[left] > again.damage.seq_last);
+        active->bytes = whole;
+        files_free(&files);
+        sim_destroy(sim);
+    }
 }

@@ -327,10 +327,19 @@ static const struct command commands[] = {
                  "  .arrow .feather .ipc     Arrow IPC file\n"
                  "  .arrows                  Arrow IPC stream\n"
                  "  .ndjson .jsonl           JSON lines\n"
-                 "  .csv                     comma-separated values",
+                 "  .csv                     comma-separated values\n"
+                 "  .avro                    Avro object container file",
         .flags = {{"--compression", "NAME",
                    "Parquet: zstd (default), snappy, gzip, lz4, none;\n"
-                   "Arrow: none (default), lz4, zstd"},
+                   "Arrow: none (default), lz4, zstd;\n"
+                   "Avro: deflate (default), snappy, zstd, none"},
+                  {"--encoding", "[COLUMN=]NAME",
+                   "Parquet, may come again: auto (default: dictionaries\n"
+                   "where they pay, else plain), smallest, plain, rle, delta,\n"
+                   "delta-length, delta-bytes, byte-stream-split"},
+                  {"--bloom", "COLUMN", "Parquet, may come again: a Bloom filter"},
+                  {"--page-version", "N", "Parquet: 1 (default) or 2"},
+                  {"--row-group-rows", "N", "Parquet: 122,880"},
                   {"--force", NULL, "replaces OUT"},
                   FLAG_JSON},
         .example = "sluice convert FILE.parquet FILE.arrow",

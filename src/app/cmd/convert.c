@@ -13,6 +13,7 @@ static const struct {
     {".feather", FORMAT_ARROW},       {".ipc", FORMAT_ARROW},
     {".arrows", FORMAT_ARROW_STREAM}, {".ndjson", FORMAT_NDJSON},
     {".jsonl", FORMAT_NDJSON},        {".csv", FORMAT_CSV},
+    {".avro", FORMAT_AVRO},
 };
 
 enum status format_of_path(const char *path, enum file_format *out_format, struct error *err)
@@ -93,7 +94,7 @@ static enum status output_close(struct output *output, bool must_replace, enum s
 
 struct conversion {
     enum file_format from, to;
-    const char *compression;
+    struct write_flags flags;
     bool must_replace;
     uint64_t rows;
 };
@@ -119,7 +120,7 @@ static enum status convert(struct conversion *conversion, struct rows_in *in, st
 {
     struct rows_out out;
     struct sink sink = {.write = write_output, .context = output};
-    TRY(rows_out_open(conversion->to, in->schema, conversion->compression, sink, &out, err));
+    TRY(rows_out_open(conversion->to, in->schema, &conversion->flags, sink, &out, err));
     enum status status = copy_rows(conversion, in, &out, err);
     out.close(out.state);
     return status;
@@ -149,13 +150,39 @@ static enum status convert_file(struct env *env, struct conversion *conversion, 
     return status;
 }
 
+/* All values of a flag that may come again. */
+static bool take_all(struct invocation *invocation, const char *name, const char **values,
+                     size_t *out_count)
+{
+    const char *value;
+    while ((value = cmd_take_option(invocation, name)) != NULL) {
+        if (*out_count == COLUMN_FLAGS_MAX) {
+            cmd_usage("%s: more than %d times", name, COLUMN_FLAGS_MAX);
+            return false;
+        }
+        values[(*out_count)++] = value;
+    }
+    return true;
+}
+
+static bool take_write_flags(struct invocation *invocation, struct write_flags *flags)
+{
+    flags->compression = cmd_take_option(invocation, "--compression");
+    return take_all(invocation, "--encoding", flags->encodings, &flags->encoding_count) &&
+           take_all(invocation, "--bloom", flags->blooms, &flags->bloom_count) &&
+           cmd_take_number(invocation, "--page-version", &flags->page_version) &&
+           cmd_take_number(invocation, "--row-group-rows", &flags->row_group_rows);
+}
+
 int cmd_convert(struct invocation *invocation)
 {
     struct error err;
     struct conversion conversion = {0};
     bool as_json = cmd_take_flag(invocation, "--json");
     conversion.must_replace = cmd_take_flag(invocation, "--force");
-    conversion.compression = cmd_take_option(invocation, "--compression");
+    if (!take_write_flags(invocation, &conversion.flags))
+        return 2;
+    env_random(invocation->env, conversion.flags.random, sizeof conversion.flags.random);
     if (invocation->argc < 2)
         return cmd_usage("convert IN OUT");
     if (!cmd_no_more_words(invocation, 2))

@@ -14,6 +14,7 @@ enum file_format {
     FORMAT_ARROW_STREAM,
     FORMAT_NDJSON,
     FORMAT_CSV,
+    FORMAT_AVRO,
     FORMAT_COUNT
 };
 
@@ -43,9 +44,32 @@ struct rows_out {
     void *state;
 };
 
-/* `compression`: as the format names them; NULL: its default. USAGE for one that it has not. */
+enum { COLUMN_FLAGS_MAX = 64 };
+
+/* How OUT is wanted; what is NULL or 0 was not said. */
+struct write_flags {
+    const char *compression; /* as the format names them */
+    uint8_t random[16];      /* Avro's marks between blocks */
+    /* Parquet alone */
+    const char *encodings[COLUMN_FLAGS_MAX]; /* "NAME" or "COLUMN=NAME" */
+    size_t encoding_count;
+    const char *blooms[COLUMN_FLAGS_MAX]; /* columns */
+    size_t bloom_count;
+    uint64_t page_version, row_group_rows;
+};
+
+/* USAGE for a flag that the format has not. */
 enum status rows_out_open(enum file_format format, const struct arrow_schema *schema,
-                          const char *compression, struct sink sink, struct rows_out *out_rows,
-                          struct error *err) MUST_CHECK;
+                          const struct write_flags *flags, struct sink sink,
+                          struct rows_out *out_rows, struct error *err) MUST_CHECK;
+/* The number of a flag's value in a list that NULL ends; USAGE, with the list, for another. */
+enum status find_name(const char *flag, const char *const *names, const char *name, int *out_number,
+                      struct error *err) MUST_CHECK;
+
+/* ---- convert_parquet.c ---- */
+
+enum status parquet_out_open(const struct arrow_schema *schema, const struct write_flags *flags,
+                             struct sink sink, struct rows_out *out_rows,
+                             struct error *err) MUST_CHECK;
 
 #endif

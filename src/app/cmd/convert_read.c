@@ -3,6 +3,7 @@
  * Batches out of files of every format.
  */
 #include "app/cmd/convert_internal.h"
+#include "format/avro/avro.h"
 #include "format/csv/csv.h"
 #include "format/ndjson/ndjson.h"
 #include "format/parquet/parquet.h"
@@ -161,6 +162,26 @@ static enum status open_csv(struct byte_source source, struct rows_in *out_rows,
     return STATUS_OK;
 }
 
+/* ---- Avro ---- */
+
+static enum status next_of_avro(void *state, struct arrow_batch *out_batch, struct error *err)
+{
+    return avro_rows_next(state, out_batch, err);
+}
+
+static void close_avro(void *state)
+{
+    avro_rows_close(state);
+}
+
+static enum status open_avro(struct byte_source source, struct rows_in *out_rows, struct error *err)
+{
+    struct avro_rows *rows;
+    TRY(avro_rows_open(source, NULL, NULL, &rows, err));
+    *out_rows = (struct rows_in){avro_rows_schema(rows), next_of_avro, close_avro, rows};
+    return STATUS_OK;
+}
+
 /* ---- any ---- */
 
 enum status rows_in_open(enum file_format format, struct byte_source source,
@@ -176,6 +197,8 @@ enum status rows_in_open(enum file_format format, struct byte_source source,
         return open_ndjson(source, out_rows, err);
     case FORMAT_CSV:
         return open_csv(source, out_rows, err);
+    case FORMAT_AVRO:
+        return open_avro(source, out_rows, err);
     case FORMAT_COUNT:
         break;
     }

@@ -3,12 +3,11 @@
  * Batches into files of every format.
  */
 #include "app/cmd/convert_internal.h"
+#include "format/avro/avro.h"
 #include "format/csv/csv.h"
-#include "format/parquet/parquet.h"
 
-/* The number of a name in a list that NULL ends; USAGE for another. */
-static enum status find_name(const char *const *names, const char *name, int *out_number,
-                             struct error *err)
+enum status find_name(const char *flag, const char *const *names, const char *name, int *out_number,
+                      struct error *err)
 {
     struct buf list = {0};
     for (*out_number = 0; names[*out_number]; ++*out_number) {
@@ -18,48 +17,10 @@ static enum status find_name(const char *const *names, const char *name, int *ou
     for (size_t i = 0; names[i]; i++)
         buf_format(&list, "%s%s", i ? ", " : "", names[i]);
     buf_put_byte(&list, '\0');
-    error_set(err, STATUS_USAGE, "--compression %.40s: this format has %s", name,
+    error_set(err, STATUS_USAGE, "%s %.40s: this format has %s", flag, name,
               list.failed ? "others" : (const char *)list.data);
     buf_deinit(&list);
     return STATUS_USAGE;
-}
-
-/* ---- Parquet ---- */
-
-static enum status write_parquet(void *state, const struct arrow_batch *batch, struct error *err)
-{
-    return parquet_writer_write(state, batch, err);
-}
-
-static enum status finish_parquet(void *state, struct error *err)
-{
-    struct parquet_file_metrics metrics;
-    TRY(parquet_writer_finish(state, &metrics, err));
-    parquet_file_metrics_deinit(&metrics);
-    return STATUS_OK;
-}
-
-static void close_parquet(void *state)
-{
-    parquet_writer_destroy(state);
-}
-
-static enum status open_parquet(const struct arrow_schema *schema, const char *compression,
-                                struct sink sink, struct rows_out *out_rows, struct error *err)
-{
-    static const char *const names[] = {
-        [PARQUET_UNCOMPRESSED] = "none", [PARQUET_ZSTD] = "zstd",   [PARQUET_SNAPPY] = "snappy",
-        [PARQUET_GZIP] = "gzip",         [PARQUET_LZ4_RAW] = "lz4", [PARQUET_LZ4_RAW + 1] = NULL};
-    struct parquet_options options = parquet_options_default();
-    struct parquet_writer *writer;
-    int number = PARQUET_ZSTD;
-    if (compression)
-        TRY(find_name(names, compression, &number, err));
-    options.compression = (enum parquet_compression)number;
-    options.created_by = "sluice version " SLUICE_VERSION " (build release)";
-    TRY(parquet_writer_create(schema, &options, sink, &writer, err));
-    *out_rows = (struct rows_out){write_parquet, finish_parquet, close_parquet, writer};
-    return STATUS_OK;
 }
 
 /* ---- Arrow ---- */
@@ -90,7 +51,7 @@ static enum status open_arrow(enum arrow_container container, const struct arrow
     struct arrow_writer *writer;
     int number = ARROW_UNCOMPRESSED;
     if (compression)
-        TRY(find_name(names, compression, &number, err));
+        TRY(find_name("--compression", names, compression, &number, err));
     TRY(arrow_writer_create(schema, container, (enum arrow_compression)number, sink, &writer, err));
     *out_rows = (struct rows_out){write_arrow, finish_arrow, close_arrow, writer};
     return STATUS_OK;
@@ -98,34 +59,30 @@ static enum status open_arrow(enum arrow_container container, const struct arrow
 
 /* ---- JSON lines ---- */
 
-struct json_rows {
-    struct row_printer printer;
-};
-
 static enum status write_json(void *state, const struct arrow_batch *batch, struct error *err)
 {
-    return rows_print_batch(&((struct json_rows *)state)->printer, batch, batch->length, err);
+    return rows_print_batch(state, batch, batch->length, err);
 }
 
 static enum status finish_json(void *state, struct error *err)
 {
-    return rows_flush(&((struct json_rows *)state)->printer, err);
+    return rows_flush(state, err);
 }
 
 static void close_json(void *state)
 {
-    struct json_rows *rows = state;
-    buf_deinit(&rows->printer.out);
-    mem_free(rows);
+    struct row_printer *printer = state;
+    buf_deinit(&printer->out);
+    mem_free(printer);
 }
 
 static enum status open_json(struct sink sink, struct rows_out *out_rows, struct error *err)
 {
-    struct json_rows *rows = mem_alloc_zero(1, sizeof *rows);
-    if (!rows)
+    struct row_printer *printer = mem_alloc_zero(1, sizeof *printer);
+    if (!printer)
         return error_set(err, STATUS_NO_MEMORY, "out of memory");
-    rows->printer.sink = sink;
-    *out_rows = (struct rows_out){write_json, finish_json, close_json, rows};
+    printer->sink = sink;
+    *out_rows = (struct rows_out){write_json, finish_json, close_json, printer};
     return STATUS_OK;
 }
 
@@ -176,26 +133,85 @@ static enum status open_csv(const struct arrow_schema *schema, struct sink sink,
     return STATUS_OK;
 }
 
+/* ---- Avro ---- */
+
+static enum status write_avro(void *state, const struct arrow_batch *batch, struct error *err)
+{
+    for (int64_t row = 0; row < batch->length; row++) {
+        TRY(avro_put_row(batch, row, avro_writer_record(state), err));
+        TRY(avro_writer_record_end(state, err));
+    }
+    return STATUS_OK;
+}
+
+static enum status finish_avro(void *state, struct error *err)
+{
+    uint64_t bytes;
+    return avro_writer_finish(state, &bytes, err);
+}
+
+static void close_avro(void *state)
+{
+    avro_writer_destroy(state);
+}
+
+static enum status open_avro(const struct arrow_schema *schema, const struct write_flags *flags,
+                             struct sink sink, struct rows_out *out_rows, struct error *err)
+{
+    static const char *const names[] = {[AVRO_NULL_CODEC] = "none",
+                                        [AVRO_DEFLATE] = "deflate",
+                                        [AVRO_SNAPPY] = "snappy",
+                                        [AVRO_ZSTANDARD] = "zstd",
+                                        [AVRO_ZSTANDARD + 1] = NULL};
+    struct avro_writer *writer;
+    struct buf text = {0};
+    int number = AVRO_DEFLATE;
+    if (flags->compression)
+        TRY(find_name("--compression", names, flags->compression, &number, err));
+    enum status status = avro_schema_of(schema, &text, err);
+    buf_put_byte(&text, '\0');
+    if (status == STATUS_OK)
+        status = buf_status(&text, "an Avro schema", err);
+    if (status == STATUS_OK)
+        status = avro_writer_create(sink, (const char *)text.data, (enum avro_codec)number,
+                                    flags->random, NULL, 0, &writer, err);
+    buf_deinit(&text);
+    if (status != STATUS_OK)
+        return status;
+    *out_rows = (struct rows_out){write_avro, finish_avro, close_avro, writer};
+    return STATUS_OK;
+}
+
 /* ---- any ---- */
 
 enum status rows_out_open(enum file_format format, const struct arrow_schema *schema,
-                          const char *compression, struct sink sink, struct rows_out *out_rows,
-                          struct error *err)
+                          const struct write_flags *flags, struct sink sink,
+                          struct rows_out *out_rows, struct error *err)
 {
     bool is_text = format == FORMAT_NDJSON || format == FORMAT_CSV;
-    if (is_text && compression)
+    bool is_parquets =
+        flags->encoding_count || flags->bloom_count || flags->page_version || flags->row_group_rows;
+    if (is_text && flags->compression)
         return error_set(err, STATUS_USAGE, "--compression: text is written as it is");
+    if (is_parquets && format != FORMAT_PARQUET)
+        return error_set(err, STATUS_USAGE, "%s: only Parquet has it",
+                         flags->encoding_count ? "--encoding"
+                         : flags->bloom_count  ? "--bloom"
+                         : flags->page_version ? "--page-version"
+                                               : "--row-group-rows");
     switch (format) {
     case FORMAT_PARQUET:
-        return open_parquet(schema, compression, sink, out_rows, err);
+        return parquet_out_open(schema, flags, sink, out_rows, err);
     case FORMAT_ARROW:
-        return open_arrow(ARROW_FILE, schema, compression, sink, out_rows, err);
+        return open_arrow(ARROW_FILE, schema, flags->compression, sink, out_rows, err);
     case FORMAT_ARROW_STREAM:
-        return open_arrow(ARROW_STREAM, schema, compression, sink, out_rows, err);
+        return open_arrow(ARROW_STREAM, schema, flags->compression, sink, out_rows, err);
     case FORMAT_NDJSON:
         return open_json(sink, out_rows, err);
     case FORMAT_CSV:
         return open_csv(schema, sink, out_rows, err);
+    case FORMAT_AVRO:
+        return open_avro(schema, flags, sink, out_rows, err);
     case FORMAT_COUNT:
         break;
     }

@@ -147,11 +147,7 @@ void row_write_decimal(struct json_writer *json, struct span bytes, int32_t scal
 
 void row_write_half(struct json_writer *json, uint16_t half)
 {
-    int exponent = half >> 10 & 31, fraction = half & 1023;
-    double value = exponent == 31  ? (fraction ? __builtin_nan("") : __builtin_inf())
-                   : exponent == 0 ? fraction * 0x1p-24
-                                   : (1024 + fraction) * __builtin_ldexp(1, exponent - 25);
-    json_write_double(json, half & 0x8000 ? -value : value);
+    json_write_double(json, arrow_half_value(half));
 }
 
 /* ---- bytes ---- */

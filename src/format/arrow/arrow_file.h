@@ -63,6 +63,16 @@ enum status arrow_plain_array(const struct arrow_field *field, const struct arro
                               struct arena *arena, struct arrow_array *out_array,
                               struct error *err) MUST_CHECK;
 
+/* IEEE 754 binary16. */
+static inline double arrow_half_value(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    double value = exponent == 31  ? (fraction ? __builtin_nan("") : __builtin_inf())
+                   : exponent == 0 ? fraction * 0x1p-24
+                                   : (1024 + fraction) * __builtin_ldexp(1, exponent - 25);
+    return bits & 0x8000 ? -value : value;
+}
+
 bool arrow_origins_equal(const struct arrow_origin *a, const struct arrow_origin *b); /* or NULL */
 
 /* The name of the field's type: "int64", "timestamp[ms, UTC]", "dictionary[int8, utf8]"; of lists,

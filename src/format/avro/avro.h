@@ -2,8 +2,8 @@
  *
  * Avro object container files (Avro 1.11 specification, "Object Container Files", "Binary
  * Encoding"): a writer for records the caller encodes, and a reader that walks the writer's schema
- * and yields trees of typed values, found by Iceberg's field ids or by name. Written are the codecs
- * null and deflate, read also snappy and zstandard.
+ * and yields trees of typed values, found by Iceberg's field ids or by name. Codecs: null, deflate,
+ * snappy, zstandard.
  *
  * Whatever bytes come in, the reader answers with a status: lengths, counts and nesting are bounded
  * before memory is taken for them. Pure; an object belongs to one thread at a time.
@@ -15,7 +15,7 @@
 
 /* ---- writer ---- */
 
-enum avro_codec { AVRO_NULL_CODEC, AVRO_DEFLATE };
+enum avro_codec { AVRO_NULL_CODEC, AVRO_DEFLATE, AVRO_SNAPPY, AVRO_ZSTANDARD };
 
 struct avro_pair {
     const char *key, *value;
@@ -76,7 +76,8 @@ enum avro_kind {
 
 struct avro_field {
     const char *name;
-    int32_t field_id; /* -1: none */
+    const char *original_name; /* what Avro cannot say, in Iceberg's way; NULL: `name` */
+    int32_t field_id;          /* -1: none */
     const struct avro_type *type;
 };
 
@@ -143,5 +144,7 @@ bool avro_reader_metadata(const struct avro_reader *reader, const char *key,
  * what it holds; TOO_LARGE for a block past its limit. */
 enum status avro_reader_next(struct avro_reader *reader, struct arena *arena,
                              const struct avro_value **out_record, struct error *err) MUST_CHECK;
+
+#include "format/avro/avro_arrow.h"
 
 #endif

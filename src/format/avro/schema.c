@@ -133,6 +133,7 @@ static enum status parse_record(struct schema_parser *parser, const struct json_
     for (const struct json_value *field = fields->first; field; field = field->next, out++) {
         const struct json_value *field_type = json_get(field, "type");
         out->name = json_get_text(field, "name");
+        out->original_name = json_get_text(field, "iceberg-field-name");
         if (!out->name || !field_type)
             return invalid("a field without name or type", err);
         out->field_id = read_id(field, "field-id");
@@ -169,7 +170,8 @@ static enum status parse_array_or_map(struct schema_parser *parser, const struct
     if (is_map) {
         struct avro_type *key;
         TRY(new_type(parser, AVRO_STRING, &key, err));
-        type->fields[0] = (struct avro_field){"key", read_id(json, "key-id"), key};
+        type->fields[0] =
+            (struct avro_field){.name = "key", .field_id = read_id(json, "key-id"), .type = key};
         type->fields[1].field_id = read_id(json, "value-id");
     } else {
         type->fields[0].field_id = read_id(json, "element-id");

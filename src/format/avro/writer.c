@@ -19,6 +19,14 @@ struct avro_writer {
     uint64_t bytes_total;
 };
 
+static const struct {
+    const char *name;
+    enum codec codec;
+} codecs[] = {[AVRO_NULL_CODEC] = {"null", CODEC_DEFLATE},
+              [AVRO_DEFLATE] = {"deflate", CODEC_DEFLATE},
+              [AVRO_SNAPPY] = {"snappy", CODEC_SNAPPY},
+              [AVRO_ZSTANDARD] = {"zstandard", CODEC_ZSTD}};
+
 static enum status flush_out(struct avro_writer *writer, struct error *err)
 {
     TRY(buf_status(&writer->out, "Avro block", err));
@@ -38,7 +46,7 @@ static enum status write_header(struct avro_writer *writer, const char *schema,
     avro_put_text(out, schema);
     /* Always said: some readers take a missing codec for gzip. */
     avro_put_text(out, "avro.codec");
-    avro_put_text(out, writer->codec == AVRO_DEFLATE ? "deflate" : "null");
+    avro_put_text(out, codecs[writer->codec].name);
     for (size_t i = 0; i < count; i++) {
         avro_put_text(out, metadata[i].key);
         avro_put_text(out, metadata[i].value);
@@ -63,8 +71,8 @@ enum status avro_writer_create(struct sink sink, const char *schema, enum avro_c
     buf_init(&writer->out, 0);
     buf_init(&writer->compressed, 0);
     enum status status = STATUS_OK;
-    if (codec == AVRO_DEFLATE)
-        status = codec_compressor_create(CODEC_DEFLATE, 0, &writer->compressor, err);
+    if (codec != AVRO_NULL_CODEC)
+        status = codec_compressor_create(codecs[codec].codec, 0, &writer->compressor, err);
     if (status == STATUS_OK)
         status = write_header(writer, schema, metadata, metadata_count, err);
     if (status == STATUS_OK)
@@ -84,9 +92,13 @@ static enum status write_block(struct avro_writer *writer, struct error *err)
     if (writer->record_count == 0)
         return STATUS_OK;
     struct span data = span_of(writer->records.data, writer->records.length);
-    if (writer->codec == AVRO_DEFLATE) {
+    if (writer->compressor) {
+        uint32_t crc = crc32_gzip(0, data.data, data.length);
         buf_clear(&writer->compressed);
         TRY(codec_compress(writer->compressor, data, &writer->compressed, err));
+        for (int shift = 24; writer->codec == AVRO_SNAPPY && shift >= 0; shift -= 8)
+            buf_put_byte(&writer->compressed, (uint8_t)(crc >> shift)); /* big-endian */
+        TRY(buf_status(&writer->compressed, "Avro block", err));
         data = span_of(writer->compressed.data, writer->compressed.length);
     }
     avro_put_long(&writer->out, writer->record_count);

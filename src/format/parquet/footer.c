@@ -134,6 +134,28 @@ static enum status write_indexes(struct parquet_writer *writer, bool is_columns,
     return STATUS_OK;
 }
 
+enum status footer_write_bloom(struct parquet_writer *writer, const struct leaf *leaf,
+                               struct chunk_record *chunk, struct error *err)
+{
+    struct buf *out = &writer->header;
+    if (!leaf->bloom.length)
+        return STATUS_OK;
+    buf_clear(out);
+    struct thrift thrift = thrift_to(out);
+    thrift_i32(&thrift, 1, (int32_t)leaf->bloom.length);
+    for (int id = 2; id <= 4; id++) { /* BLOCK, XXHASH, UNCOMPRESSED */
+        thrift_struct(&thrift, id);
+        thrift_empty_struct(&thrift, 1);
+        thrift_end(&thrift);
+    }
+    thrift_end(&thrift);
+    chunk->bloom_offset = writer->offset;
+    TRY(flush_buf(writer, out, err));
+    TRY(writer_put(writer, leaf->bloom.data, leaf->bloom.length, err));
+    chunk->bloom_bytes = (uint32_t)(writer->offset - chunk->bloom_offset);
+    return STATUS_OK;
+}
+
 /* ---- schema ---- */
 
 /* What a column's annotation says, in the old and the new way; `logical` 0: there is none. */
@@ -301,21 +323,11 @@ static void put_schema(struct thrift *thrift, const struct arrow_schema *schema)
 
 static void put_path(struct thrift *thrift, const struct leaf *leaf)
 {
-    size_t count = leaf->path_length;
-    for (uint32_t i = 0; i < leaf->path_length; i++)
-        count += leaf->path[i].field->type == ARROW_LIST || leaf->path[i].field->type == ARROW_MAP;
+    const char *names[PATH_NAMES_MAX];
+    size_t count = leaf_path_names(leaf, names);
     thrift_list(thrift, 3, THRIFT_BINARY, count);
-    const char *name = leaf->path[0].field->name;
-    for (uint32_t i = 0; i < leaf->path_length; i++) {
-        enum arrow_type type = leaf->path[i].field->type;
-        thrift_element_binary(thrift, span_of_text(name));
-        if (type == ARROW_MAP || type == ARROW_LIST)
-            thrift_element_binary(thrift, span_of_text(type == ARROW_MAP ? "key_value" : "list"));
-        if (i + 1 < leaf->path_length)
-            name = type == ARROW_LIST  ? "element"
-                   : type == ARROW_MAP ? leaf->path[i + 1].child ? "value" : "key"
-                                       : leaf->path[i + 1].field->name;
-    }
+    for (size_t i = 0; i < count; i++)
+        thrift_element_binary(thrift, span_of_text(names[i]));
 }
 
 static void put_statistics(struct thrift *thrift, const struct leaf *leaf,
@@ -362,19 +374,29 @@ static const int32_t codec_ids[] = {[PARQUET_UNCOMPRESSED] = CODEC_ID_UNCOMPRESS
                                     [PARQUET_GZIP] = CODEC_ID_GZIP,
                                     [PARQUET_LZ4_RAW] = CODEC_ID_LZ4_RAW};
 
+/* The encodings of its pages; a dictionary's own page is PLAIN, levels are RLE. */
+static bool has_encoding(const struct chunk_record *chunk, int encoding, bool has_levels)
+{
+    return chunk->pages_of[encoding] || (encoding == ENCODING_PLAIN && chunk->has_dictionary) ||
+           (encoding == ENCODING_RLE && has_levels);
+}
+
 static void put_column_metadata(struct thrift *thrift, const struct parquet_writer *writer,
                                 const struct leaf *leaf, const struct chunk_record *chunk)
 {
     bool has_levels = leaf->max_def || leaf->max_rep;
-    size_t encodings = 1 + (size_t)has_levels + chunk->has_dictionary;
+    const uint32_t *pages_of = chunk->pages_of;
+    size_t encodings = 0, kinds = 0;
     thrift_struct(thrift, 3);
     thrift_i32(thrift, 1, (int32_t)leaf->type);
+    for (int i = 0; i < ENCODING_COUNT; i++) {
+        kinds += pages_of[i] > 0;
+        encodings += has_encoding(chunk, i, has_levels);
+    }
     thrift_list(thrift, 2, THRIFT_I32, encodings);
-    thrift_element_int(thrift, ENCODING_PLAIN); /* of a dictionary's own page too */
-    if (has_levels)
-        thrift_element_int(thrift, ENCODING_RLE);
-    if (chunk->has_dictionary)
-        thrift_element_int(thrift, ENCODING_RLE_DICTIONARY);
+    for (int i = 0; i < ENCODING_COUNT; i++)
+        if (has_encoding(chunk, i, has_levels))
+            thrift_element_int(thrift, i);
     put_path(thrift, leaf);
     thrift_i32(thrift, 4, codec_ids[writer->options.compression]);
     thrift_i64(thrift, 5, chunk->level_count);
@@ -384,14 +406,16 @@ static void put_column_metadata(struct thrift *thrift, const struct parquet_writ
     if (chunk->has_dictionary)
         thrift_i64(thrift, 11, (int64_t)chunk->offset);
     put_statistics(thrift, leaf, chunk);
-    thrift_list(thrift, 13, THRIFT_STRUCT,
-                (size_t)chunk->has_dictionary * 2 + (chunk->plain_pages > 0));
-    if (chunk->has_dictionary) {
+    thrift_list(thrift, 13, THRIFT_STRUCT, kinds + chunk->has_dictionary);
+    if (chunk->has_dictionary)
         put_encoding_stats(thrift, PAGE_DICTIONARY, ENCODING_PLAIN, 1);
-        put_encoding_stats(thrift, PAGE_DATA, ENCODING_RLE_DICTIONARY, chunk->dictionary_pages);
+    for (int i = ENCODING_COUNT - 1; i >= 0; i--)
+        if (pages_of[i])
+            put_encoding_stats(thrift, leaf_page_type(leaf), i, pages_of[i]);
+    if (chunk->bloom_bytes) {
+        thrift_i64(thrift, 14, (int64_t)chunk->bloom_offset);
+        thrift_i32(thrift, 15, (int32_t)chunk->bloom_bytes);
     }
-    if (chunk->plain_pages)
-        put_encoding_stats(thrift, PAGE_DATA, ENCODING_PLAIN, chunk->plain_pages);
     put_size_statistics(thrift, leaf, chunk);
     thrift_end(thrift);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Parquet files, written from Arrow batches (and read: parquet_reader.h). Source: Apache Parquet
- * format 2.13; v1 data pages, PLAIN and RLE_DICTIONARY values, page CRCs, chunk statistics, page
- * index. README.md beside this file says which parts of the format are written and why.
+ * format 2.13; page CRCs, chunk statistics, page index, Bloom filters. The defaults are what every
+ * reader has: v1 data pages, PLAIN and RLE_DICTIONARY values. README.md beside this file says which
+ * parts of the format are written and why.
  *
  * A writer is a stream: it holds at most one row group and emits bytes in file order through a
  * sink. What it returns at the end is what an Iceberg manifest wants to know about the file. No
@@ -33,15 +34,40 @@ struct parquet_key_value {
     const char *key, *value;
 };
 
+/* How values are laid down. The first two keep a dictionary where it pays. */
+enum parquet_values {
+    PARQUET_VALUES_AUTO,     /* else PLAIN, which every reader has */
+    PARQUET_VALUES_SMALLEST, /* else the encoding that makes the first page of a chunk smallest */
+    PARQUET_VALUES_PLAIN,    /* this one and those below: no dictionary */
+    PARQUET_VALUES_RLE,      /* booleans */
+    PARQUET_VALUES_DELTA_BINARY_PACKED,     /* int32, int64 */
+    PARQUET_VALUES_DELTA_LENGTH_BYTE_ARRAY, /* byte arrays */
+    PARQUET_VALUES_DELTA_BYTE_ARRAY,        /* byte arrays, fixed */
+    PARQUET_VALUES_BYTE_STREAM_SPLIT,       /* numbers, fixed */
+};
+
+/* Of the column at `path` ("a.b", "a.list.element"), or of all columns below it. */
+struct parquet_column_options {
+    const char *path;
+    enum parquet_values values; /* AUTO: as the file's */
+    bool has_bloom;             /* a Bloom filter a chunk; booleans have none */
+};
+
 struct parquet_options {
     enum parquet_compression compression; /* default ZSTD */
     int zstd_level;                       /* default 1; gzip has level 1 alone */
     int64_t row_group_rows;               /* default 122,880 */
     size_t row_group_bytes;               /* encoded, default 256 MiB; closes a group early */
+    uint64_t row_group_plain_bytes;       /* what a reader gets, each value as often as it stands in
+                                           * a row: default 512 MiB; one row may pass it */
     int64_t page_rows;                    /* default 20,000 */
     size_t page_bytes;                    /* not compressed, default 1 MiB; one row may pass it */
     size_t dictionary_bytes_max;          /* of a column chunk, default 4 MiB; 0: no dictionaries */
-    const char *created_by;               /* "name version X.Y.Z (build hash)" */
+    int page_version;                     /* of data pages, 1 (default) or 2 */
+    enum parquet_values values;           /* of the columns whose type has that encoding */
+    const struct parquet_column_options *columns; /* later ones win */
+    size_t column_count;
+    const char *created_by;                   /* "name version X.Y.Z (build hash)" */
     const struct parquet_key_value *metadata; /* of the footer */
     size_t metadata_count;
     const struct parquet_sorting_column *sorting;

@@ -112,6 +112,21 @@ void encode_levels(struct buf *out, const uint8_t *levels, size_t count, unsigne
 void encode_indices(struct buf *out, const uint32_t *indices, size_t count, unsigned width);
 void encode_bits(struct buf *out, const uint8_t *bools, size_t count); /* PLAIN booleans */
 unsigned bits_needed(uint32_t value);                                  /* 0 for 0 */
+/* `count` PLAIN values (booleans a byte each; `width` 0: byte arrays) in any encoding but that of
+ * dictionaries. */
+void encode_values(struct buf *out, int encoding, enum parquet_physical type, uint32_t width,
+                   uint64_t count, struct span plain);
+bool encoding_fits(int encoding, enum parquet_physical type); /* PLAIN fits all */
+
+/* Takes the next of PLAIN values off. */
+static inline struct span next_plain(struct span *plain, uint32_t width)
+{
+    size_t head = width ? 0 : 4;
+    size_t bytes = width ? width : get_le32(plain->data);
+    struct span value = span_of(plain->data + head, bytes);
+    *plain = span_of(plain->data + head + bytes, plain->length - head - bytes);
+    return value;
+}
 
 /* ---- what the footer says ---- */
 
@@ -130,8 +145,8 @@ struct chunk_record {
     bool has_dictionary;
     int64_t level_count, null_count, nan_count, unencoded_bytes;
     uint64_t plain_bytes,
-        stored_bytes; /* of all pages with headers, not compressed and as stored */
-    uint32_t plain_pages, dictionary_pages;
+        stored_bytes;                  /* of all pages with headers, not compressed and as stored */
+    uint32_t pages_of[ENCODING_COUNT]; /* data pages by their encoding */
     bool has_bounds, is_min_exact, is_max_exact;
     struct span min, max;
     int64_t *def_histogram, *rep_histogram;
@@ -140,6 +155,8 @@ struct chunk_record {
     /* set when the index is written */
     uint64_t column_index_offset, offset_index_offset;
     uint32_t column_index_bytes, offset_index_bytes;
+    uint64_t bloom_offset; /* 0 bytes: none */
+    uint32_t bloom_bytes;
 };
 
 struct group_record {
@@ -166,6 +183,9 @@ struct leaf {
     uint32_t width; /* bytes of a value; 0: byte arrays */
     uint8_t max_def, max_rep;
     const struct parquet_options *options;
+    bool has_bloom;
+    bool has_own_encoding;     /* `encoding` was asked for: no dictionary */
+    bool is_encoding_measured; /* that of pages without a dictionary follows from their values */
 
     /* the page being filled */
     struct buf rep, def; /* a byte a level */
@@ -178,6 +198,10 @@ struct leaf {
     bool is_plain;   /* no dictionary, or no more */
     bool is_sampled; /* the dictionary was found to pay */
     bool is_unlucky; /* the chunk before found that it does not */
+    int encoding;    /* of pages without a dictionary */
+    bool is_encoding_chosen;
+    struct buf hashes; /* uint64: of values that no dictionary keeps, for the Bloom filter */
+    struct buf bloom;  /* the filter of the chunk just finished */
     struct dictionary dictionary;
     int64_t chunk_rows, chunk_values;
     uint32_t dictionary_bytes;  /* of its page as stored */
@@ -211,8 +235,9 @@ struct parquet_writer {
     struct group_record *groups, *last_group;
     size_t group_count;
     int64_t group_rows, file_rows;
-    uint64_t offset;    /* bytes written */
-    struct arena arena; /* schema, options, records */
+    uint64_t group_bytes; /* of its rows without dictionaries */
+    uint64_t offset;      /* bytes written */
+    struct arena arena;   /* schema, options, records */
 };
 
 /* ---- physical.c ---- */
@@ -228,6 +253,15 @@ enum status physical_array(const struct arrow_field *given, const struct arrow_f
 /* Of a leaf; `out_width`: bytes of a value, 0 for byte arrays. */
 enum parquet_physical physical_type(const struct arrow_field *field, uint32_t *out_width);
 enum value_order physical_order(const struct arrow_field *field, enum parquet_physical type);
+
+/* ---- row_bytes.c ---- */
+
+/* Bytes of each entry of a column's dictionary, in `arena`; NULL: it is none. */
+enum status column_sizes(const struct arrow_field *field, const struct arrow_array *column,
+                         struct arena *arena, uint64_t **out_sizes, struct error *err) MUST_CHECK;
+/* Bytes of rows without dictionaries. `sizes`: of column_sizes. */
+uint64_t column_bytes(const struct arrow_field *field, const struct arrow_array *column,
+                      const uint64_t *sizes, int64_t first, int64_t count);
 
 /* ---- shred.c ---- */
 
@@ -250,17 +284,48 @@ void leaf_append_values(struct leaf *leaf, const struct arrow_array *array, int6
 
 enum status leaf_init(struct leaf *leaf, const struct parquet_options *options,
                       struct error *err) MUST_CHECK;
+void leaf_begin(struct leaf *leaf); /* once its options are known */
 void leaf_deinit(struct leaf *leaf);
 /* Appends rows of a batch and finishes pages as they fill. */
 enum status leaf_write(struct parquet_writer *writer, struct leaf *leaf,
                        const struct arrow_array *column, int64_t first, int64_t count,
                        struct error *err) MUST_CHECK;
-/* Finishes the chunk: its bytes go to the sink, what is known of it to `out_record`. */
+/* Finishes the chunk: its bytes go to the sink, what is known of it to `out_record`, and its Bloom
+ * filter stays in leaf->bloom. */
 enum status leaf_finish_chunk(struct parquet_writer *writer, struct leaf *leaf,
                               struct chunk_record *out_record, struct error *err) MUST_CHECK;
 size_t leaf_bytes(const struct leaf *leaf); /* pending, about */
 
+/* ---- page.c ---- */
+
+static inline int leaf_page_type(const struct leaf *leaf)
+{
+    return leaf->options->page_version == 2 ? PAGE_DATA_V2 : PAGE_DATA;
+}
+
+/* Finishes the page at hand: it goes to leaf->chunk, what is known of it to leaf->pages. */
+enum status leaf_finish_page(struct parquet_writer *writer, struct leaf *leaf,
+                             struct error *err) MUST_CHECK;
+enum status leaf_put_dictionary(struct parquet_writer *writer, struct leaf *leaf,
+                                struct error *err) MUST_CHECK; /* to the sink */
+/* A copy of the bounds that lives as long as the writer, which keeps it for the page index. */
+enum status leaf_keep_bounds(struct parquet_writer *writer, const struct leaf *leaf,
+                             const struct extent *extent, struct page_record *page,
+                             struct error *err) MUST_CHECK;
+
+/* ---- column_options.c ---- */
+
+/* The names from the root to the leaf, those of the groups in between too; how many. */
+enum { PATH_NAMES_MAX = 2 * (NESTING_MAX + 1) };
+size_t leaf_path_names(const struct leaf *leaf, const char *names[PATH_NAMES_MAX]);
+/* USAGE: a column that is not there, or an encoding that its type has not. */
+enum status apply_column_options(struct parquet_writer *writer, struct error *err) MUST_CHECK;
+
 /* ---- footer.c ---- */
+
+/* The Bloom filter of the leaf's chunk, where it has one. */
+enum status footer_write_bloom(struct parquet_writer *writer, const struct leaf *leaf,
+                               struct chunk_record *chunk, struct error *err) MUST_CHECK;
 
 enum status writer_put(struct parquet_writer *writer, const void *data, size_t bytes,
                        struct error *err) MUST_CHECK;

@@ -92,8 +92,9 @@ enum status physical_fields(struct arrow_field *fields, uint32_t count, bool *in
         enum arrow_type given = fields[i].type;
         int32_t width = fields[i].byte_width;
         TRY(make_physical(&fields[i], err));
-        *inout_differ |=
-            given == ARROW_NULL || fields[i].type != given || fields[i].byte_width != width;
+        bool is_decimal = fields[i].origin && fields[i].origin->kind == ARROW_ORIGIN_DECIMAL;
+        *inout_differ |= given == ARROW_NULL || is_decimal || fields[i].type != given ||
+                         fields[i].byte_width != width;
         TRY(physical_fields(fields[i].children, fields[i].child_count, inout_differ, err));
     }
     return STATUS_OK;

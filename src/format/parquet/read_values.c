@@ -20,8 +20,8 @@ static enum status out_of_room(const struct leaf_reader *reader, const struct pa
     enum status status = buf_status(buf, "values", &cause);
     if (status == STATUS_OK)
         status = STATUS_NO_MEMORY;
-    return page_fault(&reader->walk, page->offset, status, err,
-                      "no room for more than %zu bytes of values", buf->length);
+    return page_fault(&reader->walk, page->offset, status, err, "more than %zu bytes of values",
+                      buf->bytes_max);
 }
 
 /* ---- byte arrays ---- */

@@ -121,7 +121,7 @@ static void append_plain(struct leaf *leaf, struct slots *slots)
 /* Notes the entries that the page had not used so far. */
 static void see_entries(struct leaf *leaf, const uint32_t *indices, size_t count)
 {
-    uint32_t page = leaf->record.dictionary_pages + 1;
+    uint32_t page = leaf->record.pages_of[ENCODING_RLE_DICTIONARY] + 1;
     for (size_t i = 0; i < count; i++) {
         struct dictionary_entry *entry = dictionary_entry(&leaf->dictionary, indices[i]);
         if (entry->page == page)

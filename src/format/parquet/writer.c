@@ -12,8 +12,10 @@ struct parquet_options parquet_options_default(void)
                                     .zstd_level = 1,
                                     .row_group_rows = 122880,
                                     .row_group_bytes = (size_t)256 << 20,
+                                    .row_group_plain_bytes = (uint64_t)512 << 20,
                                     .page_rows = 20000,
                                     .page_bytes = (size_t)1 << 20,
+                                    .page_version = 1,
                                     .dictionary_bytes_max = (size_t)4 << 20,
                                     .created_by = "sluice version 0.1.0 (build 0)"};
 }
@@ -144,8 +146,10 @@ static enum status copy_options(struct parquet_writer *writer, struct error *err
     struct parquet_options *options = &writer->options;
     if ((unsigned)options->compression >= COUNT_OF(codecs))
         return error_set(err, STATUS_USAGE, "parquet: no such compression");
+    if (options->page_version != 1 && options->page_version != 2)
+        return error_set(err, STATUS_USAGE, "parquet: pages of version %d", options->page_version);
     if (options->row_group_rows < 1 || options->page_rows < 1 || !options->page_bytes ||
-        !options->row_group_bytes || !options->created_by)
+        !options->row_group_bytes || !options->row_group_plain_bytes || !options->created_by)
         return error_set(err, STATUS_USAGE, "parquet: an option of zero that must not be");
     options->created_by =
         arena_copy_text(&writer->arena, options->created_by, strlen(options->created_by));
@@ -156,6 +160,7 @@ static enum status copy_options(struct parquet_writer *writer, struct error *err
                                         options->metadata[i].value, err));
     options->metadata = NULL; /* the caller's */
     TRY(copy_sorting(writer, err));
+    TRY(apply_column_options(writer, err));
     if (options->compression == PARQUET_UNCOMPRESSED)
         return STATUS_OK;
     return codec_compressor_create(codecs[options->compression], options->zstd_level,
@@ -245,6 +250,9 @@ static enum status finish_group(struct parquet_writer *writer, struct error *err
         TRY(writer_put(writer, "PAR1", 4, err));
     for (uint32_t i = 0; i < writer->leaf_count; i++)
         TRY(leaf_finish_chunk(writer, &writer->leaves[i], &group->chunks[i], err));
+    for (uint32_t i = 0; i < writer->leaf_count; i++)
+        if (writer->leaves[i].has_bloom)
+            TRY(footer_write_bloom(writer, &writer->leaves[i], &group->chunks[i], err));
     group->rows = writer->group_rows;
     if (writer->last_group)
         writer->last_group->next = group;
@@ -254,6 +262,7 @@ static enum status finish_group(struct parquet_writer *writer, struct error *err
     writer->group_count++;
     writer->file_rows += writer->group_rows;
     writer->group_rows = 0;
+    writer->group_bytes = 0;
     return STATUS_OK;
 }
 
@@ -294,27 +303,77 @@ static enum status make_columns(const struct parquet_writer *writer,
     return STATUS_OK;
 }
 
-static enum status write_columns(struct parquet_writer *writer, const struct arrow_array *columns,
-                                 int64_t length, struct error *err)
+/* The columns of a batch, and what the entries of their dictionaries take. */
+struct given_columns {
+    const struct arrow_array *columns;
+    uint64_t **sizes;
+    int64_t length;
+};
+
+static uint64_t rows_bytes(const struct parquet_writer *writer, const struct given_columns *given,
+                           int64_t first, int64_t count)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < writer->schema.field_count; i++)
+        bytes += column_bytes(&writer->schema.fields[i], &given->columns[i], given->sizes[i], first,
+                              count);
+    return bytes;
+}
+
+/* How many rows go into the group now, and their bytes; 0: it is to end before them. */
+static int64_t slice_rows(const struct parquet_writer *writer, const struct given_columns *given,
+                          int64_t row, uint64_t *out_bytes)
+{
+    const struct parquet_options *options = &writer->options;
+    uint64_t most = options->row_group_plain_bytes;
+    int64_t count = given->length - row, left = options->row_group_rows - writer->group_rows;
+    count = count < SLICE_ROWS ? count : SLICE_ROWS;
+    count = count < left ? count : left;
+    while ((*out_bytes = rows_bytes(writer, given, row, count)) + writer->group_bytes > most) {
+        if (writer->group_bytes > most / 2 || (count == 1 && writer->group_rows))
+            return 0;
+        if (count == 1)
+            break;
+        count /= 2;
+    }
+    return count;
+}
+
+static enum status write_columns(struct parquet_writer *writer, const struct given_columns *given,
+                                 struct error *err)
 {
     for (uint32_t i = 0; i < writer->leaf_count; i++)
         writer->leaves[i].remap_source = NULL; /* an address may come again with other values */
-    for (int64_t row = 0; row < length;) {
-        int64_t count = length - row;
-        int64_t left = writer->options.row_group_rows - writer->group_rows;
-        count = count < SLICE_ROWS ? count : SLICE_ROWS;
-        count = count < left ? count : left;
+    for (int64_t row = 0; row < given->length;) {
+        uint64_t bytes;
+        int64_t count = slice_rows(writer, given, row, &bytes);
         for (uint32_t i = 0; i < writer->leaf_count; i++) {
             struct leaf *leaf = &writer->leaves[i];
-            TRY(leaf_write(writer, leaf, &columns[leaf->path[0].child], row, count, err));
+            TRY(leaf_write(writer, leaf, &given->columns[leaf->path[0].child], row, count, err));
         }
         row += count;
         writer->group_rows += count;
-        if (writer->group_rows >= writer->options.row_group_rows ||
+        writer->group_bytes += bytes;
+        if (count == 0 || writer->group_rows >= writer->options.row_group_rows ||
             pending_bytes(writer) >= writer->options.row_group_bytes)
             TRY(finish_group(writer, err));
     }
     return STATUS_OK;
+}
+
+/* Sizes first, then rows. */
+static enum status measure_and_write(struct parquet_writer *writer,
+                                     const struct arrow_array *columns, int64_t length,
+                                     struct arena *arena, struct error *err)
+{
+    uint32_t count = writer->schema.field_count;
+    struct given_columns given = {.columns = columns, .length = length};
+    given.sizes = arena_alloc_zero(arena, count, sizeof *given.sizes);
+    if (!given.sizes)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        TRY(column_sizes(&writer->schema.fields[i], &columns[i], arena, &given.sizes[i], err));
+    return write_columns(writer, &given, err);
 }
 
 enum status parquet_writer_write(struct parquet_writer *writer, const struct arrow_batch *batch,
@@ -330,7 +389,7 @@ enum status parquet_writer_write(struct parquet_writer *writer, const struct arr
     if (writer->is_converting)
         status = make_columns(writer, batch, &arena, &columns, err);
     if (status == STATUS_OK)
-        status = write_columns(writer, columns, batch->length, err);
+        status = measure_and_write(writer, columns, batch->length, &arena, err);
     arena_deinit(&arena);
     return status;
 }

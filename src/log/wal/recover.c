@@ -355,10 +355,13 @@ static enum status load_active(struct wal *wal, struct segment *segment, const c
 {
     struct walk walk = {
         .wal = wal, .segment = segment, .may_cut = is_last, .is_salted = has_header};
+    if (segment->identity.id == wal->mark.id)
+        walk.mark = &wal->mark;
     enum status status = walk_file(&walk, path, has_header ? header_bytes : WAL_BLOCK, err);
     bool is_unused = status == STATUS_OK && !has_header && walk.unit_count == 0;
     if (is_unused) {
-        /* Named, but its header was never synced: nothing was ever written to it. */
+        /* Named, but its header was never synced: nothing was ever written to it. Should there
+         * have been more, mark_check says so. */
         *out_is_unused = true;
         walk_deinit(&walk);
         return STATUS_OK;
@@ -535,6 +538,25 @@ static void missing_count(struct wal *wal, const struct names *names)
     }
 }
 
+/* The newest segment that was written to is gone, or nothing of it can be read: its entries are
+ * damage of unknown extent, in any group. */
+static enum status mark_check(struct wal *wal, struct error *err)
+{
+    char where[80];
+    for (size_t i = 0; i < wal->segment_count; i++)
+        if (wal->segments[i]->identity.id == wal->mark.id)
+            return STATUS_OK;
+    if (wal->mark.id == 0)
+        return STATUS_OK;
+    snprintf(where, sizeof where, "segment %llu: not there, or nothing in it",
+             (unsigned long long)wal->mark.id);
+    for (uint32_t g = 0; g < wal->group_count; g++)
+        TRY(recover_tail_lost(wal, g, wal->mark.bytes, where, err));
+    wal->recovery.segments_missing++;
+    wal->mark.id = 0; /* the groups' positions tell of it from here on */
+    return STATUS_OK;
+}
+
 static enum status segments_load(struct wal *wal, const struct names *names, struct error *err)
 {
     bool is_cut = false;
@@ -606,6 +628,7 @@ enum status wal_recover(struct wal *wal, struct error *err)
     TRY_OR_DONE(status, folder_list(wal, SEGMENT_COMMITTED, &names, err));
     missing_count(wal, &names);
     TRY_OR_DONE(status, segments_load(wal, &names, err));
+    TRY_OR_DONE(status, mark_check(wal, err));
     TRY_OR_DONE(status, state_catch_up(wal, err));
     TRY_OR_DONE(status, voids_settle(wal, err));
     if (wal->segment_count > 0)

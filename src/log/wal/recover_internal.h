@@ -29,7 +29,8 @@ struct walk {
     uint64_t last;     /* number of the last unit that counts */
     uint64_t accepted; /* highest accepted number */
     bool is_cut, has_footer;
-    uint64_t lost_bytes; /* of units whose entries cannot even be counted */
+    uint64_t lost_bytes;     /* of units whose entries cannot even be counted */
+    const struct mark *mark; /* of this segment, or NULL */
 };
 
 enum status recover_no_memory(struct error *err);
@@ -50,5 +51,8 @@ void walk_deinit(struct walk *walk);
  * was ever synced may be given out again (L3), so as many are passed over as can have been there.
  */
 enum status walk_tail_bound(struct walk *walk, struct error *err) MUST_CHECK;
+/* The same for `bytes` of one group that are not there at all. */
+enum status recover_tail_lost(struct wal *wal, uint32_t group, uint64_t bytes, const char *where,
+                              struct error *err) MUST_CHECK;
 
 #endif

@@ -455,6 +455,26 @@ static bool is_checkpoint_due(struct wal *wal)
            (is_pressed && state_is_large(wal)); /* else a small budget may be full of it for ever */
 }
 
+/* The mark follows the segment being written, once a second while there is something new. What is
+ * lost behind it looks like the end of the log (L20). */
+static enum status mark_move(struct wal *wal, struct error *err)
+{
+    static const int64_t second_ns = 1000000000;
+    int64_t now = env_mono_ns(wal->env);
+    env_lock(wal->lock);
+    struct mark mark = wal->mark;
+    const struct segment *segment = wal->writer.segment;
+    bool is_due = segment && segment->identity.id == mark.id && wal->synced_unit > mark.floor &&
+                  now - wal->marked_ns >= second_ns;
+    mark.floor = wal->synced_unit;
+    env_unlock(wal->lock);
+    if (!is_due)
+        return STATUS_OK;
+    wal->marked_ns = now;
+    enum status status = state_put_mark(wal, &mark, err);
+    return status == STATUS_NO_SPACE ? STATUS_OK : status;
+}
+
 void keeper_round(struct wal *wal)
 {
     struct error err;
@@ -463,7 +483,9 @@ void keeper_round(struct wal *wal)
     wal_state_acquire(wal);
     bool is_dead = wal->is_dead;
     env_unlock(wal->lock);
-    enum status status = is_dead ? STATUS_CLOSED : commit_acked(wal, &err);
+    enum status status = is_dead ? STATUS_CLOSED : mark_move(wal, &err);
+    if (status == STATUS_OK)
+        status = commit_acked(wal, &err);
     if (status == STATUS_OK && is_checkpoint_due(wal))
         status = state_checkpoint(wal, &err);
     if (status == STATUS_OK)

@@ -42,6 +42,7 @@ enum status writer_floor(struct wal *wal, struct error *err)
     wal->counters.units_written++;
     wal->counters.syncs++;
     wal->counters.bytes_written += WAL_BLOCK;
+    wal->synced_unit = writer->floor;
     writer_room_publish(wal);
     env_unlock(wal->lock);
     return STATUS_OK;
@@ -318,6 +319,21 @@ static struct env_file *direct_open(struct wal *wal, const struct segment *segme
     return status == STATUS_OK ? file : NULL;
 }
 
+/* Says durably that the segment is there. A full volume does without: a start then takes the loss
+ * of this file for one that was never written to. Lock held, but for the I/O. */
+static void mark_begin(struct wal *wal, const struct segment *segment)
+{
+    struct error ignored;
+    struct mark mark = {.id = segment->identity.id, .bytes = segment->file_bytes};
+    wal_state_acquire(wal);
+    env_unlock(wal->lock);
+    enum status status = state_put_mark(wal, &mark, &ignored);
+    UNUSED(status);
+    env_lock(wal->lock);
+    wal->synced_unit = 0;
+    wal_state_release(wal);
+}
+
 enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes_least,
                                 struct error *err)
 {
@@ -352,6 +368,7 @@ enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes
     if (status == STATUS_OK && !index_segment_add(wal, segment))
         status = error_set(err, STATUS_NO_MEMORY, "log: no memory for a segment");
     if (status == STATUS_OK) {
+        mark_begin(wal, segment);
         int64_t now = env_mono_ns(wal->env);
         writer->segment = segment;
         writer->file = file;

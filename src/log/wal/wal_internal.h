@@ -245,6 +245,15 @@ struct wal_rate {
 
 struct draft;
 
+/* What the state knows of the segment being written: it is synced before the first unit goes in,
+ * and again while there are more, so that a start notices when the file has lost its end, or is
+ * gone. */
+struct mark {
+    uint64_t id;    /* 0: none, or it was reclaimed */
+    uint64_t bytes; /* of the file */
+    uint64_t floor; /* the last unit that is known to be synced */
+};
+
 struct wal {
     struct env *env;
     struct wal_options options;
@@ -308,9 +317,10 @@ struct wal {
     struct wal_usage counters;
 
     struct writer writer;
-    struct draft *draft; /* being written */
-    struct draft *ahead; /* behind it: of the first submissions in the queue */
-    bool is_copying;     /* into the draft ahead: its and the groups' tails are that thread's */
+    uint64_t synced_unit; /* of the active segment */
+    struct draft *draft;  /* being written */
+    struct draft *ahead;  /* behind it: of the first submissions in the queue */
+    bool is_copying;      /* into the draft ahead: its and the groups' tails are that thread's */
 
     /* the state's */
     struct env_file *state_file;
@@ -320,6 +330,8 @@ struct wal {
     uint64_t
         *expected; /* ids of segments that the loaded checkpoint counts as present; recovery's */
     size_t expected_count;
+    struct mark mark;
+    int64_t marked_ns;
 };
 
 /* ---- wal.c ---- */
@@ -463,6 +475,7 @@ enum status state_put_ack(struct wal *wal, uint32_t table_id, const struct wal_a
 /* Beside its TABLE entry, so that no one damaged block loses a table's name. */
 enum status state_put_table(struct wal *wal, uint32_t table_id, const char *name,
                             struct error *err) MUST_CHECK;
+enum status state_put_mark(struct wal *wal, const struct mark *mark, struct error *err) MUST_CHECK;
 enum status state_put_reclaim(struct wal *wal, const struct segment *segment,
                               struct error *err) MUST_CHECK;
 bool state_wants_checkpoint(const struct wal *wal);

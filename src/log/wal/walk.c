@@ -296,7 +296,10 @@ static enum status units_decide(struct walk *walk, uint64_t start, struct error 
         TRY(unit_take(walk, unit, err));
         expected = unit->header.number + 1;
     }
-    walk->is_cut = walk->may_cut && has_remains(walk, walk->end);
+    bool is_lost = walk->may_cut && walk->mark && walk->last < walk->mark->floor;
+    if (is_lost) /* synced units stood here, and no more is known of them */
+        walk->lost_bytes += walk->mark->bytes - walk->end;
+    walk->is_cut = walk->may_cut && !is_lost && has_remains(walk, walk->end);
     return STATUS_OK;
 }
 
@@ -306,6 +309,8 @@ enum status walk_file(struct walk *walk, const char *path, uint64_t start, struc
         walk->wal->groups[g].lost_before = 0;
     TRY(file_load(walk->wal, path, &walk->data, &walk->bytes, err));
     TRY(units_find(walk, start, err));
+    if (walk->mark && walk->floor < walk->mark->floor)
+        walk->floor = walk->mark->floor;
     if (!walk->may_cut)
         walk->floor = UINT64_MAX;
     if (walk->wal->options.is_read_only && walk->may_cut) {
@@ -323,6 +328,15 @@ void walk_deinit(struct walk *walk)
     mem_free(walk->units);
 }
 
+enum status recover_tail_lost(struct wal *wal, uint32_t group, uint64_t bytes, const char *where,
+                              struct error *err)
+{
+    uint64_t chain, most = bytes / LEAST_RECORD + 1;
+    env_random(wal->env, &chain, sizeof chain);
+    return recover_group_jump(wal, group, wal->groups[group].synced_seq + most + 1, chain, where,
+                              err);
+}
+
 enum status walk_tail_bound(struct walk *walk, struct error *err)
 {
     struct wal *wal = walk->wal;
@@ -332,12 +346,10 @@ enum status walk_tail_bound(struct walk *walk, struct error *err)
     snprintf(where, sizeof where, "segment %llu: damaged units",
              (unsigned long long)walk->segment->identity.id);
     for (uint32_t g = 0; g < wal->group_count; g++) {
-        uint64_t lost = walk->lost_bytes - wal->groups[g].lost_before, chain;
+        uint64_t lost = walk->lost_bytes - wal->groups[g].lost_before;
         if (lost == 0)
             continue; /* an entry of this group follows the damage */
-        env_random(wal->env, &chain, sizeof chain);
-        uint64_t most = lost / LEAST_RECORD + 1;
-        TRY(recover_group_jump(wal, g, wal->groups[g].synced_seq + most + 1, chain, where, err));
+        TRY(recover_tail_lost(wal, g, lost, where, err));
     }
     return STATUS_OK;
 }

@@ -203,6 +203,7 @@ static void apply_unit(struct wal *wal, struct draft *draft)
         wal->counters.payload_bytes_written += written->record.payload_bytes;
         wal->counters.entries_written++;
     }
+    wal->synced_unit = writer->floor;
     wal->counters.bytes_written += buffer->length;
     wal->counters.units_written++;
     wal->counters.syncs++;

@@ -2,7 +2,8 @@
  *
  * parquet_write IN OUT [name=number]...: an Arrow stream becomes a Parquet file; what the writer
  * says about it goes to stdout as JSON. Names: zstd level row_group_rows row_group_bytes page_rows
- * page_bytes dictionary sort (field + 1, negative: descending).
+ * page_bytes dictionary page_version values (enum parquet_values) sort (field + 1, negative:
+ * descending).
  */
 #include <string.h>
 
@@ -29,6 +30,12 @@ static void set_option(struct parquet_options *options, struct parquet_sorting_c
         options->page_bytes = (size_t)number;
     else if (IS("dictionary"))
         options->dictionary_bytes_max = (size_t)number;
+    else if (IS("row_group_plain_bytes"))
+        options->row_group_plain_bytes = (uint64_t)number;
+    else if (IS("page_version"))
+        options->page_version = (int)number;
+    else if (IS("values"))
+        options->values = (enum parquet_values)number;
     else if (IS("sort")) {
         *sorting = (struct parquet_sorting_column){.field = (uint32_t)llabs(number) - 1,
                                                    .is_descending = number < 0,

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Batches into Parquet, as the flags want it.
+ */
+#include "app/cmd/convert_internal.h"
+#include "format/parquet/parquet.h"
+
+static enum status write_parquet(void *state, const struct arrow_batch *batch, struct error *err)
+{
+    return parquet_writer_write(state, batch, err);
+}
+
+static enum status finish_parquet(void *state, struct error *err)
+{
+    struct parquet_file_metrics metrics;
+    TRY(parquet_writer_finish(state, &metrics, err));
+    parquet_file_metrics_deinit(&metrics);
+    return STATUS_OK;
+}
+
+static void close_parquet(void *state)
+{
+    parquet_writer_destroy(state);
+}
+
+static const char *const compressions[] = {
+    [PARQUET_UNCOMPRESSED] = "none", [PARQUET_ZSTD] = "zstd",   [PARQUET_SNAPPY] = "snappy",
+    [PARQUET_GZIP] = "gzip",         [PARQUET_LZ4_RAW] = "lz4", [PARQUET_LZ4_RAW + 1] = NULL};
+
+static const char *const encodings[] = {
+    [PARQUET_VALUES_AUTO] = "auto",
+    [PARQUET_VALUES_SMALLEST] = "smallest",
+    [PARQUET_VALUES_PLAIN] = "plain",
+    [PARQUET_VALUES_RLE] = "rle",
+    [PARQUET_VALUES_DELTA_BINARY_PACKED] = "delta",
+    [PARQUET_VALUES_DELTA_LENGTH_BYTE_ARRAY] = "delta-length",
+    [PARQUET_VALUES_DELTA_BYTE_ARRAY] = "delta-bytes",
+    [PARQUET_VALUES_BYTE_STREAM_SPLIT] = "byte-stream-split",
+    [PARQUET_VALUES_BYTE_STREAM_SPLIT + 1] = NULL,
+};
+
+/* "NAME", of the whole file, or "COLUMN=NAME". */
+static enum status take_encoding(const char *text, struct arena *arena, struct buf *columns,
+                                 struct parquet_options *options, struct error *err)
+{
+    const char *equals = strrchr(text, '=');
+    struct parquet_column_options column = {0};
+    int number;
+    TRY(find_name("--encoding", encodings, equals ? equals + 1 : text, &number, err));
+    if (!equals) {
+        options->values = (enum parquet_values)number;
+        return STATUS_OK;
+    }
+    column.values = (enum parquet_values)number;
+    column.path = arena_copy_text(arena, text, (size_t)(equals - text));
+    if (!column.path)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    buf_put(columns, &column, sizeof column);
+    return buf_status(columns, "columns", err);
+}
+
+/* `columns`: struct parquet_column_options, which `options` borrows. */
+static enum status take_flags(const struct write_flags *flags, struct arena *arena,
+                              struct buf *columns, struct parquet_options *options,
+                              struct error *err)
+{
+    int number = PARQUET_ZSTD;
+    if (flags->compression)
+        TRY(find_name("--compression", compressions, flags->compression, &number, err));
+    options->compression = (enum parquet_compression)number;
+    options->created_by = "sluice version " SLUICE_VERSION " (build release)";
+    if (flags->page_version)
+        options->page_version = (int)size_min(flags->page_version, 3); /* more are as wrong */
+    if (flags->row_group_rows)
+        options->row_group_rows = (int64_t)size_min(flags->row_group_rows, INT32_MAX);
+    for (size_t i = 0; i < flags->encoding_count; i++)
+        TRY(take_encoding(flags->encodings[i], arena, columns, options, err));
+    for (size_t i = 0; i < flags->bloom_count; i++) {
+        struct parquet_column_options column = {.path = flags->blooms[i], .has_bloom = true};
+        buf_put(columns, &column, sizeof column);
+    }
+    TRY(buf_status(columns, "columns", err));
+    options->columns = (const void *)columns->data;
+    options->column_count = columns->length / sizeof *options->columns;
+    return STATUS_OK;
+}
+
+enum status parquet_out_open(const struct arrow_schema *schema, const struct write_flags *flags,
+                             struct sink sink, struct rows_out *out_rows, struct error *err)
+{
+    struct parquet_options options = parquet_options_default();
+    struct parquet_writer *writer;
+    struct buf columns = {0};
+    struct arena arena;
+    arena_init(&arena, 0);
+    enum status status = take_flags(flags, &arena, &columns, &options, err);
+    if (status == STATUS_OK)
+        status = parquet_writer_create(schema, &options, sink, &writer, err);
+    buf_deinit(&columns);
+    arena_deinit(&arena);
+    if (status != STATUS_OK)
+        return status;
+    *out_rows = (struct rows_out){write_parquet, finish_parquet, close_parquet, writer};
+    return STATUS_OK;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pages of a leaf: levels, values, compression, header. Source: parquet.thrift, Encodings.md.
+ */
+#include "format/parquet/parquet_internal.h"
+#include "format/parquet/thrift_internal.h"
+
+static enum status no_memory(const struct leaf *leaf, struct error *err)
+{
+    return error_set(err, STATUS_NO_MEMORY, "parquet: column %.100s: no memory for a page",
+                     leaf->field->name);
+}
+
+static enum status too_large(const struct leaf *leaf, size_t bytes, struct error *err)
+{
+    return error_set(err, STATUS_TOO_LARGE, "parquet: column %.100s: a page of %zu bytes",
+                     leaf->field->name, bytes);
+}
+
+/* ---- levels ---- */
+
+/* `has_length`: with their length in front, as v1 pages have them. */
+static size_t put_level_section(struct buf *body, const struct buf *levels, uint8_t max,
+                                bool has_length)
+{
+    size_t at = body->length;
+    if (!max)
+        return 0;
+    if (has_length)
+        buf_put_le32(body, 0);
+    encode_levels(body, levels->data, levels->length, bits_needed(max));
+    if (has_length && !body->failed)
+        put_le32(body->data + at, (uint32_t)(body->length - at - 4));
+    return body->length - at;
+}
+
+/* Most levels are the greatest: eight of those are counted at once. */
+static void count_levels(int64_t *histogram, const struct buf *levels, uint8_t max)
+{
+    uint64_t pattern = max * UINT64_C(0x0101010101010101);
+    const uint8_t *at = levels->data;
+    const uint8_t *end = levels->length ? at + levels->length : at;
+    while (at < end) {
+        if (end - at >= 8 && get_le64(at) == pattern) {
+            histogram[max] += 8;
+            at += 8;
+        } else {
+            histogram[*at++]++;
+        }
+    }
+}
+
+/* What the page uses of the dictionary: its extent, and the greatest index. */
+static uint32_t look_at_entries(const struct leaf *leaf, struct extent *extent)
+{
+    const uint32_t *used = (const uint32_t *)(const void *)leaf->used.data;
+    uint32_t greatest = 0;
+    for (size_t i = 0; i < leaf->used.length / sizeof *used; i++) {
+        greatest = used[i] > greatest ? used[i] : greatest;
+        extent_add(leaf->order, extent, dictionary_get(&leaf->dictionary, used[i]));
+    }
+    return greatest;
+}
+
+/* Wide indices take whole bytes: the compressor then sees values, and finds what repeats. */
+static unsigned index_width(uint32_t greatest)
+{
+    unsigned width = bits_needed(greatest);
+    if (width >= 5)
+        width = (width + 7) / 8 * 8;
+    return width ? width : 1;
+}
+
+/* ---- header, compression ---- */
+
+/* A page before it is sealed. */
+struct raw_page {
+    bool is_dictionary_page;
+    int encoding;
+    struct span body;
+    size_t rep_bytes, def_bytes; /* v2: at the head of the body, never compressed */
+    int64_t levels;              /* of a dictionary: its entries */
+    int64_t nulls, rows;         /* v2 */
+};
+
+static void put_page_header(struct buf *out, int type, const struct raw_page *page,
+                            struct span stored, bool is_compressed)
+{
+    struct thrift thrift = thrift_to(out);
+    thrift_i32(&thrift, 1, type);
+    thrift_i32(&thrift, 2, (int32_t)page->body.length);
+    thrift_i32(&thrift, 3, (int32_t)stored.length);
+    thrift_i32(&thrift, 4, (int32_t)crc32_gzip(0, stored.data, stored.length));
+    thrift_struct(&thrift, type == PAGE_DICTIONARY ? 7 : type == PAGE_DATA_V2 ? 8 : 5);
+    thrift_i32(&thrift, 1, (int32_t)page->levels);
+    if (type == PAGE_DATA_V2) {
+        thrift_i32(&thrift, 2, (int32_t)page->nulls);
+        thrift_i32(&thrift, 3, (int32_t)page->rows);
+        thrift_i32(&thrift, 4, page->encoding);
+        thrift_i32(&thrift, 5, (int32_t)page->def_bytes);
+        thrift_i32(&thrift, 6, (int32_t)page->rep_bytes);
+        thrift_bool(&thrift, 7, is_compressed);
+    } else {
+        thrift_i32(&thrift, 2, page->encoding);
+    }
+    if (type == PAGE_DATA) {
+        thrift_i32(&thrift, 3, ENCODING_RLE);
+        thrift_i32(&thrift, 4, ENCODING_RLE);
+    }
+    thrift_end(&thrift);
+    thrift_end(&thrift);
+}
+
+/* The bytes as they are stored, in writer->packed unless nothing is compressed. Only v2 pages can
+ * stay as they are among compressed ones. */
+static enum status pack_page(struct parquet_writer *writer, const struct raw_page *page, bool is_v2,
+                             struct span *out_stored, bool *out_is_compressed, struct error *err)
+{
+    size_t levels = page->rep_bytes + page->def_bytes;
+    struct span values = span_of(page->body.data + levels, page->body.length - levels);
+    *out_stored = page->body;
+    *out_is_compressed = writer->compressor && (!is_v2 || values.length);
+    if (!*out_is_compressed)
+        return STATUS_OK;
+    buf_clear(&writer->packed);
+    buf_put(&writer->packed, page->body.data, levels);
+    TRY(codec_compress(writer->compressor, values, &writer->packed, err));
+    *out_is_compressed = !is_v2 || writer->packed.length < page->body.length;
+    if (*out_is_compressed)
+        *out_stored = span_of(writer->packed.data, writer->packed.length);
+    return STATUS_OK;
+}
+
+/* Compresses the page and makes its header in writer->header. */
+static enum status seal_page(struct parquet_writer *writer, struct leaf *leaf,
+                             const struct raw_page *page, struct span *out_stored,
+                             struct error *err)
+{
+    struct span stored;
+    bool is_compressed;
+    int type = page->is_dictionary_page ? PAGE_DICTIONARY : leaf_page_type(leaf);
+    if (page->body.length > INT32_MAX || page->levels > INT32_MAX)
+        return too_large(leaf, page->body.length, err);
+    TRY(pack_page(writer, page, type == PAGE_DATA_V2, &stored, &is_compressed, err));
+    if (stored.length > INT32_MAX)
+        return too_large(leaf, stored.length, err);
+    buf_clear(&writer->header);
+    put_page_header(&writer->header, type, page, stored, is_compressed);
+    if (writer->header.failed)
+        return no_memory(leaf, err);
+    leaf->record.plain_bytes += writer->header.length + page->body.length;
+    leaf->record.stored_bytes += writer->header.length + stored.length;
+    *out_stored = stored;
+    return STATUS_OK;
+}
+
+enum status leaf_put_dictionary(struct parquet_writer *writer, struct leaf *leaf, struct error *err)
+{
+    struct span stored;
+    struct raw_page page = {.is_dictionary_page = true,
+                            .encoding = ENCODING_PLAIN,
+                            .body =
+                                span_of(leaf->dictionary.page.data, leaf->dictionary.page.length),
+                            .levels = leaf->dictionary.count};
+    TRY(seal_page(writer, leaf, &page, &stored, err));
+    TRY(writer_put(writer, writer->header.data, writer->header.length, err));
+    return writer_put(writer, stored.data, stored.length, err);
+}
+
+/* ---- values ---- */
+
+static void put_indices(const struct leaf *leaf, struct buf *body, struct extent *extent)
+{
+    unsigned width = index_width(look_at_entries(leaf, extent));
+    buf_put_byte(body, (uint8_t)width);
+    encode_indices(body, (const uint32_t *)(const void *)leaf->indices.data,
+                   leaf->indices.length / sizeof(uint32_t), width);
+}
+
+/* Bytes of the page's values in an encoding, compressed where pages are. */
+static enum status measure_encoding(struct parquet_writer *writer, const struct leaf *leaf,
+                                    int encoding, size_t *out_bytes, struct error *err)
+{
+    struct span values;
+    buf_clear(&writer->body);
+    encode_values(&writer->body, encoding, leaf->type, leaf->width, (uint64_t)leaf->page_values,
+                  span_of(leaf->plain.data, leaf->plain.length));
+    if (writer->body.failed)
+        return no_memory(leaf, err);
+    values = span_of(writer->body.data, writer->body.length);
+    *out_bytes = values.length;
+    if (!writer->compressor)
+        return STATUS_OK;
+    buf_clear(&writer->packed);
+    TRY(codec_compress(writer->compressor, values, &writer->packed, err));
+    *out_bytes = writer->packed.length;
+    return STATUS_OK;
+}
+
+/* The encoding of a chunk's pages without a dictionary: the one that makes the first of them
+ * smallest, PLAIN unless another saves one byte in WORTH. */
+static enum status choose_encoding(struct parquet_writer *writer, struct leaf *leaf,
+                                   struct error *err)
+{
+    enum { WORTH = 32 };
+    static const int candidates[] = {ENCODING_RLE, ENCODING_DELTA_BINARY_PACKED,
+                                     ENCODING_DELTA_LENGTH_BYTE_ARRAY, ENCODING_DELTA_BYTE_ARRAY,
+                                     ENCODING_BYTE_STREAM_SPLIT};
+    size_t least, bytes;
+    leaf->encoding = ENCODING_PLAIN;
+    TRY(measure_encoding(writer, leaf, ENCODING_PLAIN, &least, err));
+    least -= least / WORTH;
+    for (size_t i = 0; i < COUNT_OF(candidates); i++) {
+        bool is_floats = leaf->type == PARQUET_FLOAT || leaf->type == PARQUET_DOUBLE;
+        if (!encoding_fits(candidates[i], leaf->type) ||
+            (candidates[i] == ENCODING_BYTE_STREAM_SPLIT && !is_floats)) /* read by few */
+            continue;
+        TRY(measure_encoding(writer, leaf, candidates[i], &bytes, err));
+        if (bytes >= least)
+            continue;
+        least = bytes;
+        leaf->encoding = candidates[i];
+    }
+    leaf->is_encoding_chosen = true;
+    return STATUS_OK;
+}
+
+/* ---- bounds ---- */
+
+enum status leaf_keep_bounds(struct parquet_writer *writer, const struct leaf *leaf,
+                             const struct extent *extent, struct page_record *page,
+                             struct error *err)
+{
+    bool is_text = leaf->field->type == ARROW_UTF8;
+    struct span max;
+    struct span min = bound_lower(extent->min, BOUND_BYTES_MAX, is_text);
+    buf_clear(&writer->header);
+    if (!bound_upper(extent->max, BOUND_BYTES_MAX, is_text, &writer->header, &max))
+        return STATUS_OK; /* one without the other helps nobody */
+    uint8_t *copy = arena_alloc(&writer->arena, min.length + max.length + 1);
+    if (!copy)
+        return no_memory(leaf, err);
+    if (min.length)
+        memcpy(copy, min.data, min.length);
+    if (max.length)
+        memcpy(copy + min.length, max.data, max.length);
+    page->min = span_of(copy, min.length);
+    page->max = span_of(copy + min.length, max.length);
+    page->has_bounds = true;
+    if (leaf->type == PARQUET_FLOAT || leaf->type == PARQUET_DOUBLE) {
+        bound_fix_zero(leaf->order, copy, true);
+        bound_fix_zero(leaf->order, copy + min.length, false);
+    }
+    return STATUS_OK;
+}
+
+/* ---- the page at hand ---- */
+
+static void page_clear(struct leaf *leaf)
+{
+    leaf->chunk_rows += leaf->page_rows;
+    buf_clear(&leaf->rep);
+    buf_clear(&leaf->def);
+    buf_clear(&leaf->indices);
+    buf_clear(&leaf->used);
+    buf_clear(&leaf->plain);
+    leaf->page_rows = leaf->page_levels = leaf->page_values = 0;
+    leaf->page_nans = leaf->page_unencoded = 0;
+}
+
+/* What the chunk's record learns from the page at hand. */
+static void count_page(struct leaf *leaf, const struct page_record *page, int encoding)
+{
+    struct chunk_record *record = &leaf->record;
+    record->level_count += leaf->page_levels;
+    record->null_count += page->null_count;
+    record->nan_count += leaf->page_nans;
+    record->unencoded_bytes += leaf->page_unencoded;
+    record->pages_of[encoding]++;
+    if (page->null_count == 0)
+        record->def_histogram[leaf->max_def] += leaf->page_levels;
+    else
+        count_levels(record->def_histogram, &leaf->def, leaf->max_def);
+    if (leaf->max_rep == 1) { /* a row begins with a zero, and no other is one */
+        record->rep_histogram[0] += leaf->page_rows;
+        record->rep_histogram[1] += leaf->page_levels - leaf->page_rows;
+    } else {
+        count_levels(record->rep_histogram, &leaf->rep, leaf->max_rep);
+    }
+}
+
+/* The body of the page at hand, in writer->body. */
+static enum status make_page(struct parquet_writer *writer, struct leaf *leaf, bool is_dictionary,
+                             struct extent *extent, struct raw_page *out_page, struct error *err)
+{
+    struct span plain = span_of(leaf->plain.data, leaf->plain.length);
+    bool is_v2 = leaf_page_type(leaf) == PAGE_DATA_V2;
+    *out_page = (struct raw_page){.encoding = ENCODING_RLE_DICTIONARY,
+                                  .levels = leaf->page_levels,
+                                  .nulls = leaf->page_levels - leaf->page_values,
+                                  .rows = leaf->page_rows};
+    if (!is_dictionary) {
+        if (!leaf->is_encoding_chosen && leaf->page_values)
+            TRY(choose_encoding(writer, leaf, err));
+        out_page->encoding = leaf->page_values ? leaf->encoding : ENCODING_PLAIN;
+    }
+    buf_clear(&writer->body);
+    size_t rep = put_level_section(&writer->body, &leaf->rep, leaf->max_rep, !is_v2);
+    size_t def = put_level_section(&writer->body, &leaf->def, leaf->max_def, !is_v2);
+    if (is_dictionary) {
+        put_indices(leaf, &writer->body, extent);
+    } else {
+        extent_add_plain(leaf->order, leaf->width, extent, plain);
+        encode_values(&writer->body, out_page->encoding, leaf->type, leaf->width,
+                      (uint64_t)leaf->page_values, plain);
+    }
+    if (writer->body.failed)
+        return no_memory(leaf, err);
+    out_page->body = span_of(writer->body.data, writer->body.length);
+    if (is_v2) {
+        out_page->rep_bytes = rep;
+        out_page->def_bytes = def;
+    }
+    return STATUS_OK;
+}
+
+/* Hashes of values that no dictionary keeps, for the chunk's Bloom filter. */
+static void hash_values(struct leaf *leaf)
+{
+    struct span left = span_of(leaf->plain.data, leaf->plain.length);
+    while (left.length) {
+        struct span value = next_plain(&left, leaf->width);
+        uint64_t hash = hash_xxh64(value.data, value.length);
+        buf_put(&leaf->hashes, &hash, sizeof hash);
+    }
+}
+
+enum status leaf_finish_page(struct parquet_writer *writer, struct leaf *leaf, struct error *err)
+{
+    /* Nothing but nulls: PLAIN says that without a dictionary. */
+    bool is_dictionary = !leaf->is_plain && leaf->dictionary.count > 0;
+    struct extent extent = {0};
+    struct span stored;
+    struct raw_page raw;
+    struct page_record page = {.offset = leaf->chunk.length,
+                               .first_row = leaf->chunk_rows,
+                               .null_count = leaf->page_levels - leaf->page_values,
+                               .nan_count = leaf->page_nans,
+                               .unencoded_bytes = leaf->page_unencoded,
+                               .has_values = leaf->page_values > 0};
+    TRY(make_page(writer, leaf, is_dictionary, &extent, &raw, err));
+    TRY(seal_page(writer, leaf, &raw, &stored, err));
+    page.bytes = (uint32_t)(writer->header.length + stored.length);
+    buf_put(&leaf->chunk, writer->header.data, writer->header.length);
+    buf_put(&leaf->chunk, stored.data, stored.length);
+    if (leaf->has_bloom && !is_dictionary)
+        hash_values(leaf);
+    if (extent.is_set)
+        TRY(leaf_keep_bounds(writer, leaf, &extent, &page, err));
+    extent_merge(leaf->order, &leaf->chunk_extent, &extent);
+    buf_put(&leaf->pages, &page, sizeof page);
+    count_page(leaf, &page, raw.encoding);
+    page_clear(leaf);
+    if (leaf->chunk.failed || leaf->pages.failed || leaf->hashes.failed ||
+        leaf->chunk_extent.min.failed || leaf->chunk_extent.max.failed)
+        return no_memory(leaf, err);
+    return STATUS_OK;
+}

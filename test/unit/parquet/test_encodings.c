@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Encodings against their decoders, at the edges of blocks and numbers; Bloom filters.
+ */
+#include "../unit.h"
+#include "format/parquet/bloom_internal.h"
+#include "format/parquet/parquet_internal.h"
+#include "format/parquet/reader_internal.h"
+
+enum { COUNT_MAX = 400 };
+
+static const size_t counts[] = {0, 1, 2, 31, 32, 33, 127, 128, 129, 130, 161, 257, 400};
+
+/* Numbers of all sizes, with the greatest and least among them. */
+static uint64_t some_number(struct random *random, unsigned kind)
+{
+    uint64_t any = random_next(random);
+    switch (kind) {
+    case 0:
+        return any;
+    case 1:
+        return any & 1 ? UINT64_C(0x7fffffffffffffff) : UINT64_C(0x8000000000000000);
+    case 2:
+        return any & 1 ? 0x7fffffff : 0xffffffff80000000;
+    case 3:
+        return 1000000 + any % 100;
+    default:
+        return 42;
+    }
+}
+
+static void test_delta_integers(void **state)
+{
+    (void)state;
+    static uint8_t plain[COUNT_MAX * 8];
+    static int64_t got64[COUNT_MAX];
+    static int32_t got32[COUNT_MAX];
+    struct random random;
+    struct buf out = {0};
+    random_init(&random, 1);
+    for (unsigned kind = 0; kind < 5; kind++) {
+        for (size_t c = 0; c < COUNT_OF(counts); c++) {
+            for (uint32_t width = 4; width <= 8; width += 4) {
+                size_t count = counts[c];
+                for (size_t i = 0; i < count; i++) {
+                    uint64_t number = some_number(&random, kind);
+                    memcpy(plain + i * width, &number, width);
+                }
+                buf_clear(&out);
+                encode_values(&out, ENCODING_DELTA_BINARY_PACKED,
+                              width == 4 ? PARQUET_INT32 : PARQUET_INT64, width, count,
+                              span_of(plain, count * width));
+                struct cursor in = cursor_of(out.data, out.length);
+                if (width == 4) {
+                    assert_true(decode_delta_i32(&in, got32, count));
+                    assert_memory_equal(got32, plain, count * width);
+                } else {
+                    assert_true(decode_delta_i64(&in, got64, count));
+                    assert_memory_equal(got64, plain, count * width);
+                }
+                assert_int_equal(cursor_left(&in), 0);
+            }
+        }
+    }
+    buf_deinit(&out);
+}
+
+/* The vector of the format's own description of the encoding. */
+static void test_delta_bytes_of_the_format(void **state)
+{
+    (void)state;
+    static const int32_t values[] = {7, 5, 3, 1, 2, 3, 4, 5};
+    static const uint8_t want[] = {0x80, 0x01, 0x04, 0x08, 0x0e, 0x03, 0x02, 0, 0,
+                                   0,    0xc0, 0x3f, 0,    0,    0,    0,    0, 0};
+    struct buf out = {0};
+    encode_values(&out, ENCODING_DELTA_BINARY_PACKED, PARQUET_INT32, 4, COUNT_OF(values),
+                  span_of((const uint8_t *)values, sizeof values));
+    assert_int_equal(out.length, sizeof want);
+    assert_memory_equal(out.data, want, sizeof want);
+    buf_deinit(&out);
+}
+
+static void test_stream_split(void **state)
+{
+    (void)state;
+    uint8_t plain[21 * 16], got[21 * 16];
+    struct random random;
+    struct buf out = {0};
+    random_init(&random, 2);
+    for (size_t i = 0; i < sizeof plain; i++)
+        plain[i] = (uint8_t)random_next(&random);
+    for (uint32_t width = 1; width <= 16; width++) {
+        buf_clear(&out);
+        encode_values(&out, ENCODING_BYTE_STREAM_SPLIT, PARQUET_FIXED, width, 21,
+                      span_of(plain, 21 * (size_t)width));
+        struct cursor in = cursor_of(out.data, out.length);
+        assert_true(decode_stream_split(&in, width, got, 21));
+        assert_memory_equal(got, plain, 21 * (size_t)width);
+    }
+    buf_deinit(&out);
+}
+
+/* ---- Bloom filters ---- */
+
+static uint64_t hash_of(uint64_t number)
+{
+    return hash_xxh64(&number, sizeof number);
+}
+
+static void test_bloom_hash(void **state)
+{
+    (void)state;
+    assert_true(hash_xxh64("", 0) == UINT64_C(0xef46db3751d8e999));
+}
+
+/* What was added is found at every size; what was not is found about once in a hundred times, also
+ * after folding. */
+static void test_bloom_finds(void **state)
+{
+    (void)state;
+    static const uint64_t distinct[] = {1, 10, 1000, 50000};
+    for (size_t d = 0; d < COUNT_OF(distinct); d++) {
+        for (uint64_t room = distinct[d]; room <= distinct[d] * 64; room *= 64) {
+            size_t bytes = bloom_bytes(room);
+            uint8_t *filter = mem_alloc_zero(bytes, 1);
+            uint64_t wrong = 0;
+            assert_true((bytes & (bytes - 1)) == 0 && bytes >= BLOOM_BLOCK_BYTES);
+            for (uint64_t i = 0; i < distinct[d]; i++)
+                bloom_add(filter, bytes, hash_of(i));
+            size_t folded = bloom_fold(filter, bytes);
+            assert_true(folded <= bytes && folded <= bloom_bytes(distinct[d]) * 2);
+            for (uint64_t i = 0; i < distinct[d]; i++)
+                assert_true(bloom_has(filter, folded, hash_of(i)));
+            for (uint64_t i = 0; i < 20000; i++)
+                wrong += bloom_has(filter, folded, hash_of(i + 1000000));
+            assert_in_range(wrong, 0, 20000 * 2 / 100);
+            mem_free(filter);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_delta_integers), cmocka_unit_test(test_delta_bytes_of_the_format),
+        cmocka_unit_test(test_stream_split),   cmocka_unit_test(test_bloom_hash),
+        cmocka_unit_test(test_bloom_finds),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
