@@ -86,7 +86,7 @@ def thrift(value):
     if isinstance(value, (bytes, bytearray)):
         return 8, varint(len(value)) + value
     if isinstance(value, list):
-        parts = [thrift(v) for v in value]
+        parts = [(2, b"\x01" if v else b"\x02") if isinstance(v, bool) else thrift(v) for v in value]
         return 9, bytes([0xF0 | (parts[0][0] if parts else 12)]) + varint(len(parts)) + b"".join(b for _, b in parts)
     out = b""
     for number, member in sorted(value.items()):

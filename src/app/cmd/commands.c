@@ -273,15 +273,23 @@ static const struct command commands[] = {
     },
     {
         .name = "parquet",
-        .arguments = "schema | meta | cat | head | verify FILE",
+        .arguments = "schema | meta | cat | head | explain | verify FILE",
         .summary = "look into a Parquet file",
         .run = cmd_parquet,
-        .about = "  schema    its columns\n"
-                 "  meta      row groups, columns and their statistics\n"
-                 "  cat       its rows, one JSON object a line\n"
-                 "  head      the first of them\n"
-                 "  verify    reads every page: checksums, levels, values, null counts",
+        .about =
+            "  schema    its columns\n"
+            "  meta      row groups, columns and their statistics\n"
+            "  cat       its rows, one JSON object a line\n"
+            "  head      the first of them\n"
+            "  explain   what a filter rules out, and what is read for the rest\n"
+            "  verify    reads every page: checksums, levels, values, and whether what the file\n"
+            "            says of them holds: counts, bounds, page indexes, Bloom filters",
         .flags = {{"--columns", "A,B", "those alone (cat, head)"},
+                  {"--where", "TEXT",
+                   "the rows that match (cat, head): conditions joined by and, of =, !=,\n"
+                   "<, <=, >, >=, is null, is not null, in (...); literals as the column\n"
+                   "wants them: 12, 1.5, true, 'text', x'00ff', '2026-01-31T12:30:00Z'"},
+                  {"--no-pruning", NULL, "looks at every row: the same rows, more slowly"},
                   {"--rows", "N", "so many (head); 10"},
                   FLAG_JSON},
         .example = "sluice parquet head --rows 1 --columns time,body FILE",

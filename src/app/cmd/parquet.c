@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sluice parquet schema | meta | cat | head | verify FILE
+ * sluice parquet schema | meta | cat | head | explain | verify FILE
  */
 #include <inttypes.h>
 
@@ -249,17 +249,17 @@ static enum status select_columns(const struct parquet_file *file, const char *l
 }
 
 static enum status print_batch(const struct parquet_file *file, const struct selection *selection,
-                               const struct arrow_batch *batch, uint64_t rows,
-                               struct row_printer *printer, struct error *err)
+                               const struct arrow_batch *batch, struct row_printer *printer,
+                               struct error *err)
 {
     const struct leaf_writer leaves = {.write = parquet_write_leaf, .context = file->leaves};
-    for (uint64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < batch->length; i++) {
         row_begin(printer);
         json_write_object_begin(&printer->json);
         for (uint32_t j = 0; j < batch->schema->field_count; j++) {
             json_write_key(&printer->json, batch->schema->fields[j].name);
             row_write_slot(&printer->json, &leaves, selection->first_leaves[j],
-                           &batch->schema->fields[j], &batch->columns[j], (int64_t)i);
+                           &batch->schema->fields[j], &batch->columns[j], i);
         }
         json_write_object_end(&printer->json);
         TRY(row_end(printer, err));
@@ -267,61 +267,144 @@ static enum status print_batch(const struct parquet_file *file, const struct sel
     return STATUS_OK;
 }
 
-static enum status print_rows(const struct parquet_file *file, const char *columns, uint64_t rows,
+/* What is asked of a file's rows. */
+struct query {
+    const char *columns, *where; /* NULL: all */
+    uint64_t rows;               /* at most; 0: all */
+    bool skips_pruning;
+};
+
+/* A scan with what it borrows. */
+struct opened_query {
+    struct selection selection;
+    struct parquet_scan *scan;
+    struct arena arena;
+};
+
+static void close_query(struct opened_query *opened)
+{
+    parquet_scan_destroy(opened->scan);
+    arena_deinit(&opened->selection.arena);
+    arena_deinit(&opened->arena);
+}
+
+static enum status open_query(const struct parquet_file *file, const struct query *query,
+                              struct opened_query *out, struct error *err)
+{
+    struct parquet_scan_options options = {.read = {.schema = &out->selection.schema},
+                                           .rows_max = query->rows,
+                                           .skips_pruning = query->skips_pruning};
+    *out = (struct opened_query){.scan = NULL};
+    enum status status = select_columns(file, query->columns, &out->selection, err);
+    if (status == STATUS_OK && query->where)
+        status = parquet_filter_parse(query->where, file, &out->arena, &options.filter, err);
+    if (status == STATUS_OK)
+        status = parquet_scan_create(file, &options, &out->scan, err);
+    if (status != STATUS_OK)
+        close_query(out);
+    return status;
+}
+
+static enum status print_rows(const struct parquet_file *file, const struct query *query,
                               struct error *err)
 {
-    struct selection selection = {.first_leaves = NULL};
-    struct parquet_read_options options = {.schema = &selection.schema};
-    struct parquet_reader *reader = NULL;
+    struct opened_query opened;
     struct row_printer printer = {.out = {0}};
-    enum status status = select_columns(file, columns, &selection, err);
-    if (status == STATUS_OK)
-        status = parquet_reader_create(file, &options, &reader, err);
-    for (size_t i = 0; status == STATUS_OK && i < file->group_count && rows; i++) {
-        struct arrow_batch batch;
-        status = parquet_reader_read(reader, i, &batch, err);
+    struct arrow_batch batch;
+    enum status status;
+    TRY(open_query(file, query, &opened, err));
+    while ((status = parquet_scan_next(opened.scan, &batch, err)) == STATUS_OK) {
+        status = print_batch(file, &opened.selection, &batch, &printer, err);
+        arrow_batch_deinit(&batch);
         if (status != STATUS_OK)
             break;
-        uint64_t count = (uint64_t)batch.length < rows ? (uint64_t)batch.length : rows;
-        status = print_batch(file, &selection, &batch, count, &printer, err);
-        rows -= count;
-        arrow_batch_deinit(&batch);
     }
-    parquet_reader_destroy(reader);
-    arena_deinit(&selection.arena);
-    return rows_finish(&printer, status, err);
+    close_query(&opened);
+    return rows_finish(&printer, status == STATUS_NOT_FOUND ? STATUS_OK : status, err);
+}
+
+/* ---- explain ---- */
+
+static void write_facts(struct buf *out, const struct parquet_scan_facts *facts)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } members[] = {
+        {"row_groups", facts->group_count},
+        {"row_groups_ruled_out_by_statistics", facts->statistics_group_count},
+        {"row_groups_ruled_out_by_bloom_filters", facts->bloom_group_count},
+        {"row_groups_ruled_out_by_page_indexes", facts->index_group_count},
+        {"rows", facts->row_count},
+        {"rows_looked_at", facts->read_row_count},
+        {"rows_matching", facts->match_count},
+        {"pages_decoded", facts->page_count},
+        {"index_reads", facts->index_fetch_count},
+        {"index_bytes", facts->index_bytes},
+        {"page_reads", facts->page_fetch_count},
+        {"page_bytes", facts->page_bytes},
+    };
+    struct json_writer json;
+    json_writer_init(&json, out);
+    json_write_object_begin(&json);
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        json_write_key(&json, members[i].name);
+        json_write_u64(&json, members[i].value);
+    }
+    json_write_object_end(&json);
+    buf_put_byte(out, '\n');
+}
+
+static void put_facts(struct buf *out, const struct parquet_scan_facts *facts)
+{
+    buf_format(out,
+               "%" PRIu64 " of %" PRIu64 " rows match; %" PRIu64 " were looked at\n"
+               "%" PRIu64 " row groups, of which %" PRIu64 " were ruled out by statistics, %" PRIu64
+               " by Bloom filters, %" PRIu64 " by page indexes\n",
+               facts->match_count, facts->row_count, facts->read_row_count, facts->group_count,
+               facts->statistics_group_count, facts->bloom_group_count, facts->index_group_count);
+    buf_format(out,
+               "%" PRIu64 " pages decoded; %" PRIu64 " bytes of pages in %" PRIu64
+               " reads, %" PRIu64 " bytes of indexes and filters in %" PRIu64 "\n",
+               facts->page_count, facts->page_bytes, facts->page_fetch_count, facts->index_bytes,
+               facts->index_fetch_count);
+}
+
+/* Reads what `cat` would read, and says what that was. */
+static enum status explain(const struct parquet_file *file, const struct query *query, bool as_json,
+                           struct error *err)
+{
+    struct opened_query opened;
+    struct arrow_batch batch;
+    enum status status;
+    TRY(open_query(file, query, &opened, err));
+    while ((status = parquet_scan_next(opened.scan, &batch, err)) == STATUS_OK)
+        arrow_batch_deinit(&batch);
+    struct parquet_scan_facts facts = parquet_scan_facts(opened.scan);
+    close_query(&opened);
+    if (status != STATUS_NOT_FOUND)
+        return status;
+    struct buf out = {0};
+    if (as_json)
+        write_facts(&out, &facts);
+    else
+        put_facts(&out, &facts);
+    cmd_print(&out);
+    return STATUS_OK;
 }
 
 /* ---- verify ---- */
-
-/* Nulls of a column that is not nested, against what the footer says of them. */
-static enum status check_nulls(const struct parquet_file *file, size_t group,
-                               const struct arrow_batch *batch, struct error *err)
-{
-    for (uint32_t i = 0, leaf = 0; i < batch->schema->field_count; i++) {
-        const struct arrow_field *field = &batch->schema->fields[i];
-        const struct parquet_statistics *said = &file->groups[group].chunks[leaf].statistics;
-        if (field->child_count == 0 && said->has_null_count &&
-            said->null_count != batch->columns[i].null_count)
-            return error_set(err, STATUS_CORRUPT,
-                             "parquet: column %.100s, row group %zu: %" PRId64
-                             " nulls, the footer says %" PRId64,
-                             field->name, group, batch->columns[i].null_count, said->null_count);
-        leaf += count_leaves(field);
-    }
-    return STATUS_OK;
-}
 
 static enum status verify_group(const struct parquet_file *file, struct parquet_reader *reader,
                                 size_t group, struct error *err)
 {
     struct arrow_batch batch;
     TRY(parquet_reader_read(reader, group, &batch, err));
-    enum status status = check_nulls(file, group, &batch, err);
+    enum status status = STATUS_OK;
     for (uint32_t i = 0; status == STATUS_OK && i < batch.schema->field_count; i++)
         status = arrow_array_validate(&batch.schema->fields[i], &batch.columns[i], err);
     arrow_batch_deinit(&batch);
-    return status;
+    return status == STATUS_OK ? parquet_file_verify(file, group, err) : status;
 }
 
 static enum status verify(const struct parquet_file *file, bool as_json, struct error *err)
@@ -342,13 +425,12 @@ static enum status verify(const struct parquet_file *file, bool as_json, struct 
 
 /* ---- the command ---- */
 
-enum word { SCHEMA, META, CAT, HEAD, VERIFY, WORD_COUNT };
+enum word { SCHEMA, META, CAT, HEAD, EXPLAIN, VERIFY, WORD_COUNT };
 
 struct request {
     enum word word;
     bool as_json;
-    const char *columns;
-    uint64_t rows;
+    struct query query;
 };
 
 static enum status look(void *context, struct byte_source source, struct error *err)
@@ -368,9 +450,11 @@ static enum status look(void *context, struct byte_source source, struct error *
     case VERIFY:
         status = verify(file, request->as_json, err);
         break;
+    case EXPLAIN:
+        status = explain(file, &request->query, request->as_json, err);
+        break;
     default:
-        status = print_rows(file, request->columns,
-                            request->word == CAT ? UINT64_MAX : request->rows, err);
+        status = print_rows(file, &request->query, err);
         break;
     }
     parquet_file_close(file);
@@ -379,18 +463,24 @@ static enum status look(void *context, struct byte_source source, struct error *
 
 int cmd_parquet(struct invocation *invocation)
 {
-    struct request request = {.rows = 10};
-    request.as_json = cmd_take_flag(invocation, "--json");
-    request.columns = cmd_take_option(invocation, "--columns");
-    if (!cmd_take_number(invocation, "--rows", &request.rows))
+    static const char *const words[WORD_COUNT] = {"schema", "meta",    "cat",
+                                                  "head",   "explain", "verify"};
+    struct request request = {.as_json = cmd_take_flag(invocation, "--json")};
+    uint64_t rows = 10;
+    request.query.columns = cmd_take_option(invocation, "--columns");
+    request.query.where = cmd_take_option(invocation, "--where");
+    request.query.skips_pruning = cmd_take_flag(invocation, "--no-pruning");
+    if (!cmd_take_number(invocation, "--rows", &rows))
         return 2;
-    static const char *const words[WORD_COUNT] = {"schema", "meta", "cat", "head", "verify"};
     const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
     while (request.word < WORD_COUNT && strcmp(what, words[request.word]) != 0)
         request.word++;
     if (request.word == WORD_COUNT || invocation->argc < 2)
-        return cmd_usage("parquet schema, meta, cat, head or verify, and a file");
+        return cmd_usage("parquet schema, meta, cat, head, explain or verify, and a file");
     if (!cmd_no_more_words(invocation, 2))
         return 2;
+    if (request.word == HEAD && rows == 0)
+        return 0;
+    request.query.rows = request.word == HEAD ? rows : 0;
     return input_each(invocation, 1, look, &request);
 }

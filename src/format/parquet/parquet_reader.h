@@ -77,11 +77,12 @@ struct parquet_leaf {
     uint8_t bits;             /* INTEGER */
     int32_t precision, scale; /* DECIMAL */
     uint8_t max_def, max_rep;
+    bool has_type_order; /* the footer says that bounds are ordered as the type is */
 };
 
 struct parquet_statistics {
-    bool has_null_count, has_min, has_max, is_min_exact, is_max_exact;
-    int64_t null_count;
+    bool has_null_count, has_nan_count, has_min, has_max, is_min_exact, is_max_exact;
+    int64_t null_count, nan_count;
     struct span min, max; /* PLAIN, byte arrays without length; the new fields only */
 };
 
@@ -180,6 +181,51 @@ enum status parquet_reader_decode(struct parquet_reader *reader, size_t group,
 enum status parquet_reader_read(struct parquet_reader *reader, size_t group,
                                 struct arrow_batch *out_batch, struct error *err) MUST_CHECK;
 
+/* ---- some rows of a group ---- */
+
+struct parquet_row_range {
+    int64_t first, count;
+};
+
+/* Which bytes the rows of a group take: pages by the offset index, each chunk that has none whole;
+ * near ones together. */
+struct parquet_plan {
+    struct parquet_range *ranges; /* rising, apart from each other; `leaf` is the first in each */
+    size_t range_count;
+    size_t group;
+    const struct parquet_row_range *rows; /* borrowed */
+    size_t row_range_count;
+    int64_t row_count;
+    struct planned_leaf *leaves; /* private */
+    struct arena arena;          /* owns them */
+};
+
+/* `rows` are rising, within the group, apart from each other, none empty; borrowed until the plan
+ * is done with. Fetches offset indexes. CORRUPT where one contradicts itself, its chunk or the
+ * row group. */
+enum status parquet_reader_plan_rows(struct parquet_reader *reader, size_t group,
+                                     const struct parquet_row_range *rows, size_t count,
+                                     struct parquet_plan *out_plan, struct error *err) MUST_CHECK;
+void parquet_plan_deinit(struct parquet_plan *plan); /* accepts a zeroed one */
+
+/* Those rows, in order, from the bytes of the plan's ranges. CORRUPT also where the pages are not
+ * what the offset index says. */
+enum status parquet_reader_decode_rows(struct parquet_reader *reader, struct parquet_plan *plan,
+                                       const struct span *ranges, struct arrow_batch *out_batch,
+                                       struct error *err) MUST_CHECK;
+/* Plan, fetch and decode. */
+enum status parquet_reader_read_rows(struct parquet_reader *reader, size_t group,
+                                     const struct parquet_row_range *rows, size_t count,
+                                     struct arrow_batch *out_batch, struct error *err) MUST_CHECK;
+
+/* Holds what the file says of a row group's values against them: null and NaN counts, bounds of
+ * chunks and pages and whether they are exact, the order of pages, where they lie and with which
+ * row they begin, Bloom filters. CORRUPT names the first that is not so. */
+enum status parquet_file_verify(const struct parquet_file *file, size_t group,
+                                struct error *err) MUST_CHECK;
+
+/* ---- what annotations say ---- */
+
 /* All columns of the file with what their annotations say: fields that have no Arrow type of ours
  * get an origin (arrow_file.h): decimals of 16 or 32 bytes, times, nanoseconds, small and unsigned
  * integers, half floats, UUIDs. Owned by `arena`. */
@@ -196,5 +242,7 @@ enum status parquet_logical_batch(const struct parquet_file *file,
 enum status parquet_schema_select(const struct parquet_file *file, const char *const *names,
                                   size_t count, struct arena *arena,
                                   struct arrow_schema *out_schema, struct error *err) MUST_CHECK;
+
+#include "format/parquet/parquet_filter.h"
 
 #endif

@@ -10,8 +10,7 @@
 
 struct assembly {
     struct parquet_reader *reader;
-    size_t group;
-    const struct span *ranges;
+    const struct parquet_plan *plan;
     struct leaf_reader *leaves; /* one a leaf that is read */
     size_t level_bytes;         /* that those at hand keep */
     uint64_t expanded_bytes;    /* of pages, of all that were read */
@@ -28,10 +27,10 @@ static enum status fault(const struct assembly *assembly, uint32_t leaf, enum st
                          const char *what)
 {
     const struct parquet_chunk *chunk =
-        &assembly->reader->file->groups[assembly->group].chunks[leaf];
+        &assembly->reader->file->groups[assembly->plan->group].chunks[leaf];
     return error_set(assembly->err, status,
                      "parquet: column %.120s, row group %zu, byte %" PRIu64 ": %s",
-                     leaf_of(assembly, leaf)->path, assembly->group, chunk->offset, what);
+                     leaf_of(assembly, leaf)->path, assembly->plan->group, chunk->offset, what);
 }
 
 /* What the batch may still take. Never 0, which would be no limit. */
@@ -51,31 +50,10 @@ static enum status out_of_room(const struct assembly *assembly)
 {
     return error_set(assembly->err, STATUS_LIMIT,
                      "parquet: row group %zu: no room for a batch within %zu bytes",
-                     assembly->group, assembly->reader->file->limits.batch_bytes_max);
+                     assembly->plan->group, assembly->reader->file->limits.batch_bytes_max);
 }
 
 /* ---- leaves ---- */
-
-static uint32_t physical_width(const struct parquet_leaf *leaf)
-{
-    switch (leaf->physical) {
-    case PARQUET_BOOLEAN:
-        return 1;
-    case PARQUET_INT32:
-    case PARQUET_FLOAT:
-        return 4;
-    case PARQUET_INT64:
-    case PARQUET_DOUBLE:
-        return 8;
-    case PARQUET_INT96:
-        return 12;
-    case PARQUET_BYTE_ARRAY:
-        return 0;
-    case PARQUET_FIXED:
-        return leaf->width;
-    }
-    return 0;
-}
 
 /* Reads leaf number `leaf` of the file, once. `binding`: NULL, only its levels are wanted. */
 static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
@@ -84,31 +62,33 @@ static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
     struct parquet_reader *reader = assembly->reader;
     uint32_t place = reader->places[leaf];
     struct leaf_reader *to = &assembly->leaves[place];
-    struct span bytes = assembly->ranges[place];
     *out_leaf = to;
     if (to->walk.file && binding) /* its values are given away */
         return fault(assembly, leaf, STATUS_INVALID, "wanted twice within one column");
     if (to->walk.file)
         return STATUS_OK;
-    to->walk = (struct page_walk){.file = reader->file,
-                                  .leaf = leaf_of(assembly, leaf),
-                                  .chunk = &reader->file->groups[assembly->group].chunks[leaf],
-                                  .group = assembly->group,
-                                  .in = cursor_of(bytes.data, bytes.length),
-                                  .start = bytes.data,
-                                  .zstd = &reader->zstd,
-                                  .skips_checksums = reader->options.skips_checksums,
-                                  .expanded_bytes_max = reader->file->limits.batch_bytes_max -
-                                                        assembly->expanded_bytes};
+    to->walk = (struct page_walk){
+        .file = reader->file,
+        .leaf = leaf_of(assembly, leaf),
+        .chunk = &reader->file->groups[assembly->plan->group].chunks[leaf],
+        .group = assembly->plan->group,
+        .zstd = &reader->zstd,
+        .skips_checksums = reader->options.skips_checksums,
+        .expanded_bytes_max = reader->file->limits.batch_bytes_max - assembly->expanded_bytes};
     to->conversion = binding ? binding->conversion : CONVERT_NONE;
-    to->physical_width = physical_width(to->walk.leaf);
+    to->physical_width = leaf_physical_width(to->walk.leaf);
     to->width = to->conversion == CONVERT_NONE ? to->physical_width : 8;
     to->is_text = binding && binding->field->type == ARROW_UTF8;
     to->keeps_dictionary = binding && binding->field->is_dictionary;
     to->reads_values = binding != NULL;
     to->slot_def = binding ? binding->node->slot_def : 0;
+    to->plan = &assembly->plan->leaves[place];
+    to->rows = assembly->plan->rows;
+    to->rows_left = assembly->plan->row_range_count;
+    to->slots_likely = (size_t)assembly->plan->row_count;
     TRY(leaf_reader_read(to, bytes_left(assembly), assembly->err));
     assembly->expanded_bytes += to->walk.expanded_bytes;
+    reader->page_count += to->page_count;
     assembly->level_bytes += to->def.capacity + to->rep.capacity;
     return STATUS_OK;
 }
@@ -474,16 +454,14 @@ static enum status assemble_columns(struct assembly *assembly)
     return STATUS_OK;
 }
 
-enum status group_assemble(struct parquet_reader *reader, size_t group, const struct span *ranges,
+enum status group_assemble(struct parquet_reader *reader, const struct parquet_plan *plan,
                            struct arrow_batch *out_batch, struct error *err)
 {
-    struct arrow_batch batch = {.schema = reader->schema,
-                                .length = reader->file->groups[group].rows};
-    struct assembly assembly = {
-        .reader = reader, .group = group, .ranges = ranges, .batch = &batch, .err = err};
+    struct arrow_batch batch = {.schema = reader->schema, .length = plan->row_count};
+    struct assembly assembly = {.reader = reader, .plan = plan, .batch = &batch, .err = err};
     enum status status;
     if (batch.length > INT32_MAX)
-        return error_set(err, STATUS_LIMIT, "parquet: row group %zu: %" PRId64 " rows", group,
+        return error_set(err, STATUS_LIMIT, "parquet: row group %zu: %" PRId64 " rows", plan->group,
                          batch.length);
     assembly.leaves = mem_alloc_zero(reader->leaf_count + 1, sizeof *assembly.leaves);
     if (!assembly.leaves)

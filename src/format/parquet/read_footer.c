@@ -187,6 +187,9 @@ static void read_statistics(struct cursor *in, int type, struct parquet_statisti
             out->is_max_exact = thrift_read_bool(in, type);
         } else if (id == 8) {
             out->is_min_exact = thrift_read_bool(in, type);
+        } else if (id == 9) {
+            out->nan_count = thrift_read_i64(in, type);
+            out->has_nan_count = true;
         } else {
             thrift_skip(in, type);
         }
@@ -414,6 +417,23 @@ static enum status read_pairs(struct footer *footer, int type)
     return footer->in.failed ? corrupt(footer, "damaged key-value pairs") : STATUS_OK;
 }
 
+/* One union a leaf; the bounds of a leaf whose order is another one, or not said, mean nothing. */
+static void read_column_orders(struct footer *footer, int type)
+{
+    enum { TYPE_ORDER = 1 };
+    int inner;
+    struct parquet_file *file = footer->file;
+    size_t count = thrift_read_list(&footer->in, type, &inner);
+    for (size_t i = 0; i < count && thrift_read_struct(&footer->in, inner); i++) {
+        int id = 0, member;
+        while ((member = thrift_read_field(&footer->in, &id)) != 0) {
+            if (count == file->leaf_count)
+                file->leaves[i].has_type_order = id == TYPE_ORDER;
+            thrift_skip(&footer->in, member);
+        }
+    }
+}
+
 static enum status check_rows(struct footer *footer, int64_t rows)
 {
     int64_t sum = 0;
@@ -450,6 +470,8 @@ static enum status read_footer(struct footer *footer)
             file->created_by = copy_text(footer, thrift_read_binary(in, type));
             if (!file->created_by)
                 return out_of_room(footer);
+        } else if (id == 7) {
+            read_column_orders(footer, type);
         } else {
             thrift_skip(in, type);
         }

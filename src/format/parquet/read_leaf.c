@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A leaf of one row group: all its pages, levels and values, until every level that the footer
- * promised is there. Values are spread to their slots page by page, from the back, in place.
+ * A leaf of one row group: levels and values of all its pages, until every level that the footer
+ * promised is there, or of those that hold the wanted rows. Values are spread to their slots page
+ * by page, from the back, in place; then what is not wanted is dropped.
  */
 #include <inttypes.h>
 
@@ -36,6 +37,27 @@ void leaf_reader_deinit(struct leaf_reader *reader)
     buf_deinit(&reader->scratch);
     buf_deinit(&reader->scratch_ends);
     *reader = (struct leaf_reader){0};
+}
+
+uint32_t leaf_physical_width(const struct parquet_leaf *leaf)
+{
+    switch (leaf->physical) {
+    case PARQUET_BOOLEAN:
+        return 1;
+    case PARQUET_INT32:
+    case PARQUET_FLOAT:
+        return 4;
+    case PARQUET_INT64:
+    case PARQUET_DOUBLE:
+        return 8;
+    case PARQUET_INT96:
+        return 12;
+    case PARQUET_BYTE_ARRAY:
+        return 0;
+    case PARQUET_FIXED:
+        return leaf->width;
+    }
+    return 0;
 }
 
 /* ---- levels ---- */
@@ -188,20 +210,32 @@ static bool extend_slots(struct leaf_reader *reader, size_t slots)
     return SIZE_MUL(slots, width, &bytes) && buf_extend(buf, bytes);
 }
 
+/* Rows that begin in the last `count` levels. */
+static int64_t count_rows(const struct leaf_reader *reader, size_t count)
+{
+    int64_t rows = 0;
+    if (!reader->walk.leaf->max_rep)
+        return (int64_t)count;
+    for (size_t i = 0; i < count; i++)
+        rows += reader->rep.data[reader->level_count + i] == 0;
+    return rows;
+}
+
+/* `is_first`: of its piece, which begins with a row. */
 static enum status read_data_page(struct leaf_reader *reader, const struct page *page,
-                                  struct error *err)
+                                  bool is_first, struct error *err)
 {
     const struct parquet_leaf *leaf = reader->walk.leaf;
     struct cursor body = cursor_of(page->body.data, page->body.length);
     size_t count = page->level_count, slots, values;
     int32_t start = (int32_t)reader->values.data.length;
-    if (count > reader->levels_wanted - reader->level_count)
+    if (count > reader->levels_wanted - reader->levels_seen)
         return corrupt(reader, page, err, "more values than the footer says");
     TRY(read_levels(reader, page, &body, page->rep, page->rep_encoding, leaf->max_rep, &reader->rep,
                     err));
     TRY(read_levels(reader, page, &body, page->def, page->def_encoding, leaf->max_def, &reader->def,
                     err));
-    if (leaf->max_rep && reader->level_count == 0 && count && reader->rep.data[0])
+    if (leaf->max_rep && is_first && count && reader->rep.data[reader->level_count])
         return corrupt(reader, page, err, "the first row begins in its middle");
     const uint8_t *def = leaf->max_def ? reader->def.data + reader->level_count : NULL;
     count_slots(reader, def, count, &slots, &values);
@@ -214,16 +248,26 @@ static enum status read_data_page(struct leaf_reader *reader, const struct page 
             return out_of_room(reader, page->offset, err);
         spread(reader, def, slots, values, start);
     }
-    reader->level_count += count;
-    reader->slot_count += slots;
-    reader->null_count += slots - values;
+    if (reader->watch)
+        TRY(reader->watch(reader->watch_context, reader, page, count));
+    int64_t rows = count_rows(reader, count);
+    reader->levels_seen += count;
+    reader->page_count++;
+    if (reader->rows) {
+        leaf_keep_rows(reader, count, slots);
+    } else {
+        reader->level_count += count;
+        reader->slot_count += slots;
+        reader->null_count += slots - values;
+    }
+    reader->row_at += rows;
     return STATUS_OK;
 }
 
 /* Room for what is promised, but not for more than the bytes at hand are likely to hold. */
 static void reserve(struct leaf_reader *reader)
 {
-    size_t likely = size_min(reader->levels_wanted, reader->walk.chunk->bytes * 256 + 1024);
+    size_t likely = size_min(reader->slots_likely, reader->walk.chunk->bytes * 256 + 1024);
     size_t width = reader->keeps_dictionary || !reader->width ? sizeof(int32_t) : reader->width;
     struct buf *slots = reader->keeps_dictionary ? &reader->indices
                         : reader->width          ? &reader->values.data
@@ -249,18 +293,7 @@ static bool set_limits(struct leaf_reader *reader, size_t bytes_max)
     reader->dictionary.ends.bytes_max = bytes_max;
     reader->scratch.bytes_max = reader->scratch_ends.bytes_max = bytes_max;
     return reader->levels_wanted <= INT32_MAX &&
-           SIZE_MUL(reader->levels_wanted, width + levels, &needed) && needed <= bytes_max;
-}
-
-static enum status check_rows(const struct leaf_reader *reader, int64_t rows, struct error *err)
-{
-    size_t count = reader->walk.leaf->max_rep ? 0 : reader->level_count;
-    for (size_t i = 0; reader->walk.leaf->max_rep && i < reader->level_count; i++)
-        count += reader->rep.data[i] == 0;
-    if (count == (size_t)rows)
-        return STATUS_OK;
-    return page_fault(&reader->walk, reader->walk.chunk->offset, STATUS_CORRUPT, err,
-                      "%zu rows in a row group of %" PRId64, count, rows);
+           SIZE_MUL(reader->slots_likely, width + levels, &needed) && needed <= bytes_max;
 }
 
 static bool begin_ends(struct buf *ends)
@@ -270,11 +303,56 @@ static bool begin_ends(struct buf *ends)
     return !ends->failed;
 }
 
-enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struct error *err)
+/* What the footer or the offset index says of the rows of a piece. */
+static enum status check_rows(const struct leaf_reader *reader, const struct page_piece *piece,
+                              struct error *err)
+{
+    int64_t rows = reader->row_at - piece->first_row;
+    if (rows == piece->row_count)
+        return STATUS_OK;
+    if (reader->plan->is_whole)
+        return page_fault(&reader->walk, piece->offset, STATUS_CORRUPT, err,
+                          "%" PRId64 " rows in a row group of %" PRId64, rows, piece->row_count);
+    return page_fault(&reader->walk, piece->offset, STATUS_CORRUPT, err,
+                      "%" PRId64 " rows in a page; the offset index says %" PRId64, rows,
+                      piece->row_count);
+}
+
+static enum status read_piece(struct leaf_reader *reader, const struct page_piece *piece,
+                              struct error *err)
 {
     struct page page;
+    bool is_whole = reader->plan->is_whole, is_first = true;
+    reader->walk.in = cursor_of(piece->bytes.data, piece->bytes.length);
+    reader->walk.start = piece->bytes.data;
+    reader->walk.offset = piece->offset;
+    reader->row_at = piece->first_row;
+    while (!is_whole || reader->levels_seen < reader->levels_wanted) {
+        enum status status = page_next(&reader->walk, &page, err);
+        if (status == STATUS_NOT_FOUND && !is_whole)
+            break;
+        if (status == STATUS_NOT_FOUND)
+            return page_fault(&reader->walk, piece->offset + piece->length, STATUS_CORRUPT, err,
+                              "the chunk ends after %zu of %zu values", reader->levels_seen,
+                              reader->levels_wanted);
+        if (status != STATUS_OK)
+            return status;
+        if (page.is_dictionary) {
+            TRY(leaf_read_dictionary(reader, &page, err));
+            continue;
+        }
+        TRY(read_data_page(reader, &page, is_first, err));
+        is_first = false;
+    }
+    return check_rows(reader, piece, err);
+}
+
+enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struct error *err)
+{
     const struct parquet_chunk *chunk = reader->walk.chunk;
     reader->levels_wanted = chunk->value_count < SIZE_MAX ? (size_t)chunk->value_count : SIZE_MAX;
+    if (!reader->rows)
+        reader->slots_likely = reader->levels_wanted;
     if (!set_limits(reader, bytes_max))
         return out_of_room(reader, chunk->offset, err);
     reader->walk.skips_dictionary = !reader->reads_values;
@@ -282,19 +360,10 @@ enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struc
     if (!reader->width &&
         (!begin_ends(&reader->dictionary.ends) || !begin_ends(&reader->values.ends)))
         return out_of_room(reader, chunk->offset, err);
-    while (reader->level_count < reader->levels_wanted) {
-        enum status status = page_next(&reader->walk, &page, err);
-        if (status == STATUS_NOT_FOUND)
-            return page_fault(&reader->walk, chunk->offset + chunk->bytes, STATUS_CORRUPT, err,
-                              "the chunk ends after %zu of %zu values", reader->level_count,
-                              reader->levels_wanted);
-        if (status != STATUS_OK)
-            return status;
-        TRY(page.is_dictionary ? leaf_read_dictionary(reader, &page, err)
-                               : read_data_page(reader, &page, err));
-    }
+    for (size_t i = 0; i < reader->plan->count; i++)
+        TRY(read_piece(reader, &reader->plan->pieces[i], err));
     buf_deinit(&reader->walk.expanded);
     buf_deinit(&reader->scratch);
     buf_deinit(&reader->scratch_ends);
-    return check_rows(reader, reader->walk.file->groups[reader->walk.group].rows, err);
+    return STATUS_OK;
 }

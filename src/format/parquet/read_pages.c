@@ -204,7 +204,7 @@ enum status page_next(struct page_walk *walk, struct page *out_page, struct erro
 {
     struct page_header header;
     while (cursor_left(&walk->in)) {
-        struct page page = {.offset = walk->chunk->offset + (uint64_t)(walk->in.at - walk->start)};
+        struct page page = {.offset = walk->offset + (uint64_t)(walk->in.at - walk->start)};
         if (!read_header(&walk->in, &header))
             return page_fault(walk, page.offset, STATUS_CORRUPT, err, "a damaged page header");
         const uint8_t *stored = cursor_take(&walk->in, (size_t)header.stored_bytes);
@@ -231,6 +231,7 @@ enum status page_next(struct page_walk *walk, struct page *out_page, struct erro
                               "a second dictionary, or one behind values");
         if (is_dictionary ? walk->skips_dictionary : header.values == 0)
             continue;
+        page.bytes = walk->offset + (uint64_t)(walk->in.at - walk->start) - page.offset;
         TRY(fill_page(walk, &header, span_of(stored, (size_t)header.stored_bytes), &page, err));
         *out_page = page;
         return STATUS_OK;

@@ -361,7 +361,7 @@ static bool reserve_values(struct leaf_reader *reader, size_t bytes, size_t coun
     size_t needed = data->length + bytes, slots = reader->slot_count + count, likely;
     if (data->data && data->capacity >= needed)
         return true;
-    if (slots && SIZE_MUL(needed / slots + 1, reader->levels_wanted, &likely) && likely > needed &&
+    if (slots && SIZE_MUL(needed / slots + 1, reader->slots_likely, &likely) && likely > needed &&
         likely <= data->bytes_max && buf_reserve(data, likely - data->length))
         return true;
     data->failed = false;

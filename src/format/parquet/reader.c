@@ -168,6 +168,8 @@ enum status parquet_reader_create(const struct parquet_file *file,
         return error_set(err, STATUS_NO_MEMORY, "parquet: no memory for a reader");
     reader->file = file;
     reader->options = *options;
+    reader->index = &reader->own_index;
+    group_index_init(&reader->own_index, file);
     reader->schema = options->schema ? options->schema : &file->schema;
     enum status status = bind_all(&binder);
     if (status == STATUS_OK)
@@ -182,6 +184,7 @@ void parquet_reader_destroy(struct parquet_reader *reader)
     if (!reader)
         return;
     codec_expander_destroy(reader->zstd);
+    group_index_deinit(&reader->own_index);
     arena_deinit(&reader->arena);
     mem_free(reader);
 }
@@ -210,20 +213,46 @@ void parquet_reader_plan(const struct parquet_reader *reader, size_t group,
     }
 }
 
+/* The whole chunks of a group, whose bytes are at hand, as a plan. */
+static bool plan_of_chunks(struct parquet_reader *reader, size_t group, const struct span *ranges,
+                           struct parquet_plan *plan)
+{
+    const struct parquet_group *chunks = &reader->file->groups[group];
+    size_t count = reader->leaf_count + 1;
+    plan->group = group;
+    plan->row_count = chunks->rows;
+    plan->leaves = arena_alloc_zero(&plan->arena, count, sizeof *plan->leaves);
+    struct page_piece *pieces = arena_alloc_zero(&plan->arena, count, sizeof *pieces);
+    if (!plan->leaves || !pieces)
+        return false;
+    for (size_t i = 0; i < reader->leaf_count; i++) {
+        const struct parquet_chunk *chunk = &chunks->chunks[reader->leaves[i]];
+        CHECK(ranges[i].length == chunk->bytes);
+        pieces[i] = (struct page_piece){.offset = chunk->offset,
+                                        .length = chunk->bytes,
+                                        .bytes = ranges[i],
+                                        .row_count = chunks->rows};
+        plan->leaves[i] = (struct planned_leaf){.pieces = &pieces[i], .count = 1, .is_whole = true};
+    }
+    return true;
+}
+
 enum status parquet_reader_decode(struct parquet_reader *reader, size_t group,
                                   const struct span *ranges, struct arrow_batch *out_batch,
                                   struct error *err)
 {
+    struct parquet_plan plan = {.group = group};
     CHECK(group < reader->file->group_count);
-    for (size_t i = 0; i < reader->leaf_count; i++)
-        CHECK(ranges[i].length == reader->file->groups[group].chunks[reader->leaves[i]].bytes);
-    return group_assemble(reader, group, ranges, out_batch, err);
+    enum status status = plan_of_chunks(reader, group, ranges, &plan)
+                             ? group_assemble(reader, &plan, out_batch, err)
+                             : error_set(err, STATUS_NO_MEMORY, "parquet: no memory for a plan");
+    parquet_plan_deinit(&plan);
+    return status;
 }
 
 static enum status fetch(struct parquet_reader *reader, const struct parquet_range *range,
                          size_t group, struct span *out_bytes, struct error *err)
 {
-    const struct byte_source *source = &reader->file->source;
     const char *path = reader->file->leaves[range->leaf].path;
     if (range->bytes > SIZE_MAX / 2)
         return error_set(err, STATUS_LIMIT, "parquet: column %.100s: too large", path);
@@ -231,7 +260,8 @@ static enum status fetch(struct parquet_reader *reader, const struct parquet_ran
     if (!place)
         return error_set(err, STATUS_NO_MEMORY, "parquet: column %.100s: no memory", path);
     *out_bytes = span_of(place, (size_t)range->bytes);
-    if (source->read(source->context, range->offset, (size_t)range->bytes, place, err) != STATUS_OK)
+    if (file_fetch(reader->file, &reader->fetches, range->offset, (size_t)range->bytes, place,
+                   err) != STATUS_OK)
         return error_prefix(err, "parquet: column %.100s, row group %zu", path, group);
     return STATUS_OK;
 }

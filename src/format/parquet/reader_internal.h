@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shared by the reading half of this module. read_footer.c and read_schema.c make a parquet_file of
- * a footer; reader.c binds what is wanted to what is there; read_pages.c walks a chunk's pages,
- * read_values.c puts their values where Arrow wants them, with the encodings of decode.c;
- * read_assemble.c makes lists and structs of the levels.
+ * a footer; reader.c binds what is wanted to what is there; read_plan.c finds the pages of some
+ * rows; read_pages.c walks them, read_values.c puts their values where Arrow wants them, with the
+ * encodings of decode.c, read_cut.c drops the rows around those; read_assemble.c makes lists and
+ * structs of the levels.
  */
 #ifndef SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
 #define SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
@@ -59,19 +60,21 @@ struct page {
     uint64_t offset; /* of its header in the file */
     size_t level_count;
     int encoding, rep_encoding, def_encoding;
+    uint64_t bytes; /* with it */
     bool is_dictionary, is_v2;
     struct span rep, def; /* v2: the level sections */
     struct span body;     /* expanded; v1: with the level sections in front */
 };
 
-/* A walk over the pages of a chunk. */
+/* A walk over pages of a chunk that lie one behind the other. */
 struct page_walk {
     const struct parquet_file *file;
     const struct parquet_leaf *leaf;
     const struct parquet_chunk *chunk;
     size_t group;
     struct cursor in;
-    const uint8_t *start;
+    const uint8_t *start; /* lies at `offset` of the file */
+    uint64_t offset;
     bool skips_checksums, skips_dictionary;
     struct codec_expander **zstd;                /* made when it is needed, and kept by its owner */
     bool has_begun;                              /* a page of values or a dictionary came by */
@@ -87,7 +90,59 @@ enum status page_next(struct page_walk *walk, struct page *out_page, struct erro
 enum status page_fault(const struct page_walk *walk, uint64_t offset, enum status status,
                        struct error *err, const char *format, ...) PRINTF_LIKE(5, 6);
 
+/* ---- the page index ---- */
+
+struct page_place {
+    uint64_t offset, bytes; /* with its header, in the chunk */
+    int64_t first_row, row_count;
+};
+
+/* The data pages of a chunk, held against the chunk and the row group; none: it has no index. */
+struct offset_index {
+    struct page_place *pages;
+    size_t count;
+};
+
+/* What was fetched of a file. */
+struct fetches {
+    uint64_t count, bytes;
+};
+
+/* Bytes of the file into `place`. */
+enum status file_fetch(const struct parquet_file *file, struct fetches *fetches, uint64_t offset,
+                       size_t bytes, void *place, struct error *err) MUST_CHECK;
+
+/* The offset indexes of the row group at hand, read when they are asked for. */
+struct group_index {
+    const struct parquet_file *file;
+    size_t group;
+    struct offset_index *offsets; /* one a leaf; NULL: of no group yet */
+    bool *is_read;
+    struct fetches fetches;
+    struct arena arena;
+};
+
+void group_index_init(struct group_index *index, const struct parquet_file *file);
+void group_index_deinit(struct group_index *index); /* accepts a zeroed one */
+/* Lives until another group is asked for. */
+enum status group_index_offsets(struct group_index *index, size_t group, uint32_t leaf,
+                                struct offset_index *out_offsets, struct error *err) MUST_CHECK;
+
 /* ---- a leaf of a row group ---- */
+
+/* Bytes of a chunk, and the rows that are in them. */
+struct page_piece {
+    uint64_t offset, length;
+    size_t range; /* of the plan */
+    struct span bytes;
+    int64_t first_row, row_count;
+};
+
+struct planned_leaf {
+    struct page_piece *pieces;
+    size_t count;
+    bool is_whole; /* one piece, the whole chunk */
+};
 
 /* What becomes of a physical value on its way to Arrow. */
 enum conversion {
@@ -112,10 +167,21 @@ struct leaf_reader {
     uint32_t width;          /* bytes in Arrow; 0: byte arrays; booleans a byte until the end */
     bool is_text, keeps_dictionary;
     bool reads_values; /* false: only its levels are wanted */
-    size_t levels_wanted, level_count, slot_count, null_count;
-    uint8_t slot_def;         /* from which an entry is a slot */
-    struct buf rep, def;      /* a byte a level; empty where the maximum is 0 */
-    struct values values;     /* a slot each, nulls zero or empty */
+    const struct planned_leaf *plan;
+    /* Sees the levels and slots of each page, which begin behind those that are kept; NULL: nobody
+     * does. */
+    enum status (*watch)(void *context, const struct leaf_reader *reader, const struct page *page,
+                         size_t levels);
+    void *watch_context;
+    const struct parquet_row_range *rows; /* wanted ones; NULL: all */
+    size_t rows_left;                     /* ranges from `rows` on that are not over */
+    int64_t row_at;                       /* rows begun, of the row group */
+    size_t levels_wanted;                 /* of the chunk */
+    size_t levels_seen, slots_likely, page_count;
+    size_t level_count, slot_count, null_count; /* kept */
+    uint8_t slot_def;                           /* from which an entry is a slot */
+    struct buf rep, def;                        /* a byte a level; empty where the maximum is 0 */
+    struct values values;                       /* a slot each, nulls zero or empty */
     struct buf indices;       /* instead, where the dictionary is kept: int32 a slot */
     struct values dictionary; /* of the page; kept: and of plain values behind it */
     size_t dictionary_page_count, dictionary_count;
@@ -123,8 +189,10 @@ struct leaf_reader {
     struct buf scratch, scratch_ends;
 };
 
-void leaf_reader_deinit(struct leaf_reader *reader); /* accepts a zeroed one */
-/* All pages of the chunk. Begin with the walk and the members above `levels_wanted` set. */
+void leaf_reader_deinit(struct leaf_reader *reader);           /* accepts a zeroed one */
+uint32_t leaf_physical_width(const struct parquet_leaf *leaf); /* 0: byte arrays */
+/* The pages of its plan, of which the wanted rows are kept. Begin with the walk and the members
+ * above `row_at` set. */
 enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max,
                              struct error *err) MUST_CHECK;
 /* The values of one page, `count` of them. */
@@ -132,6 +200,11 @@ enum status leaf_read_values(struct leaf_reader *reader, const struct page *page
                              size_t count, struct error *err) MUST_CHECK;
 enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *page,
                                  struct error *err) MUST_CHECK;
+
+/* Of a page whose `levels` levels and `slots` slots were appended behind those that are kept, with
+ * rows from `row_at` on: takes back those of other rows than are wanted, and counts what is left.
+ */
+void leaf_keep_rows(struct leaf_reader *reader, size_t levels, size_t slots);
 
 /* ---- what is wanted, bound to what is there ---- */
 
@@ -152,11 +225,15 @@ struct parquet_reader {
     size_t leaf_count;
     uint32_t *places;            /* of each leaf of the file among them, or UINT32_MAX */
     struct codec_expander *zstd; /* NULL until a page needs it */
+    struct group_index own_index;
+    struct group_index *index; /* its own, or one that several readers share */
+    struct fetches fetches;    /* of pages */
+    uint64_t page_count;       /* of data, decoded */
     struct arena arena;
 };
 
-/* A batch from the bytes of a group's chunks. */
-enum status group_assemble(struct parquet_reader *reader, size_t group, const struct span *ranges,
+/* A batch from the pieces of a plan, whose bytes are known. */
+enum status group_assemble(struct parquet_reader *reader, const struct parquet_plan *plan,
                            struct arrow_batch *out_batch, struct error *err) MUST_CHECK;
 
 #endif

@@ -493,15 +493,17 @@ static enum status read_chunk(const struct buf *pages, int codec, bool reads_val
     struct parquet_leaf column = {.path = "c", .physical = PARQUET_INT32};
     struct parquet_chunk chunk = {.bytes = pages->length, .value_count = 1, .codec = codec};
     struct codec_expander *zstd = NULL;
+    struct page_piece piece = {
+        .length = pages->length, .bytes = span_of(pages->data, pages->length), .row_count = 1};
+    struct planned_leaf plan = {.pieces = &piece, .count = 1, .is_whole = true};
     struct leaf_reader reader = {.walk = {.file = &file,
                                           .zstd = &zstd,
                                           .leaf = &column,
                                           .chunk = &chunk,
-                                          .in = cursor_of(pages->data, pages->length),
-                                          .start = pages->data,
                                           .expanded_bytes_max = 1 << 20},
                                  .physical_width = 4,
                                  .width = 4,
+                                 .plan = &plan,
                                  .reads_values = reads_values};
     enum status status = leaf_reader_read(&reader, 1 << 20, err);
     leaf_reader_deinit(&reader);
