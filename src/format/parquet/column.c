@@ -129,6 +129,12 @@ enum status leaf_write(struct parquet_writer *writer, struct leaf *leaf,
 {
     for (int64_t end = first + count; first < end;) {
         int64_t step = step_rows(leaf, column, first, end - first);
+        if (!leaf->is_plain &&
+            leaf_row_bytes(leaf, column, first, step) > leaf->options->dictionary_bytes_max) {
+            if (leaf->page_rows) /* it would be past its bound: not worth a copy */
+                TRY(finish_page(writer, leaf, err));
+            leaf->is_plain = true;
+        }
         TRY(leaf_shred(leaf, column, first, step, err));
         first += step;
         if (leaf->chunk_values >= SAMPLE_VALUES)

@@ -40,7 +40,7 @@ struct extent {
     struct span min, max;
 };
 
-/* The same, with the bytes owned. */
+/* The same, with the bytes owned: the first of them, where they are many. */
 struct owned_extent {
     bool is_set;
     struct buf min, max;

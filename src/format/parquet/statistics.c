@@ -153,10 +153,12 @@ void owned_extent_deinit(struct owned_extent *extent)
     buf_deinit(&extent->max);
 }
 
+/* More of a value than any bound has; a value may be as large as a page. */
 static void set_value(struct buf *to, struct span value)
 {
+    enum { KEPT_BYTES = 16 * BOUND_BYTES_MAX };
     buf_clear(to);
-    buf_put(to, value.data, value.length);
+    buf_put(to, value.data, size_min(value.length, KEPT_BYTES));
 }
 
 void extent_merge(enum value_order order, struct owned_extent *extent, const struct extent *more)
