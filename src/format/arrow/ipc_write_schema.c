@@ -198,9 +198,9 @@ static size_t list_metadata(const struct arrow_field *field, char id_text[I64_TE
     memset(id_text, 0, I64_TEXT_MAX + 1);
     i64_to_text(id_text, field->field_id);
     if (field->field_id)
-        out_pairs[count++] = (struct pair){IPC_FIELD_ID_KEY, id_text};
+        out_pairs[count++] = (struct pair){ARROW_FIELD_ID_KEY, id_text};
     if (field->origin && field->origin->extension)
-        out_pairs[count++] = (struct pair){IPC_EXTENSION_KEY, field->origin->extension};
+        out_pairs[count++] = (struct pair){ARROW_EXTENSION_KEY, field->origin->extension};
     return count;
 }
 
