@@ -89,10 +89,20 @@ struct array_checking {
 enum status array_check(const struct arrow_field *field, struct arrow_array *array,
                         struct array_checking *checking, struct error *err) MUST_CHECK;
 
-/* ---- schemas from outside ---- */
+/* ---- metadata of fields ---- */
 
 #define ARROW_FIELD_ID_KEY "PARQUET:field_id"
 #define ARROW_EXTENSION_KEY "ARROW:extension:name"
+
+struct field_pair {
+    const char *key, *value;
+};
+
+/* The field's id and its extension's name, where it has them; `id_text` holds the former. */
+size_t field_list_metadata(const struct arrow_field *field, char id_text[I64_TEXT_MAX + 1],
+                           struct field_pair out_pairs[2]);
+
+/* ---- schemas from outside ---- */
 
 /* What a reader of schemas carries along. */
 struct schema_making {
@@ -161,6 +171,8 @@ enum status making_too_long(struct array_making *making); /* LIMIT */
 /* LIMIT where the arena's bound is near, else NO_MEMORY. */
 enum status arena_no_memory(const struct arena *arena, struct error *err);
 enum status making_charge(struct array_making *making, uint64_t bytes) MUST_CHECK;
+/* What a batch within the limits may take; 0: any. */
+size_t limits_memory_max(const struct arrow_limits *limits);
 /* Memory for what is made of other bytes. `out_place`: the address of a pointer. */
 enum status making_alloc(struct array_making *making, uint64_t bytes, void *out_place) MUST_CHECK;
 

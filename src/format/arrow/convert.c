@@ -30,6 +30,16 @@ enum status arena_no_memory(const struct arena *arena, struct error *err)
     return error_set(err, STATUS_NO_MEMORY, "arrow: no memory for a batch");
 }
 
+size_t limits_memory_max(const struct arrow_limits *limits)
+{
+    enum { MEMORY_FACTOR = 4 };
+    size_t bytes;
+    return SIZE_MUL(limits->body_bytes_max, (size_t)MEMORY_FACTOR, &bytes) &&
+                   SIZE_ADD(bytes, limits->metadata_bytes_max, &bytes)
+               ? bytes
+               : 0;
+}
+
 enum status making_charge(struct array_making *making, uint64_t bytes)
 {
     if (bytes > making->bytes_left)

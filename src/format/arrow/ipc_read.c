@@ -10,7 +10,7 @@
 #include "format/arrow/ipc_internal.h"
 #include "format/codec/codec.h"
 
-enum { MEMORY_FACTOR = 4, DEPTH_OF_SHARING = 256 };
+enum { DEPTH_OF_SHARING = 256 };
 
 static enum status invalid(struct error *err, const char *what)
 {
@@ -43,15 +43,6 @@ static void list_dictionaries(struct arrow_reader *reader, const struct arrow_fi
     }
 }
 
-static size_t memory_max(const struct arrow_limits *limits)
-{
-    size_t bytes;
-    return SIZE_MUL(limits->body_bytes_max, (size_t)MEMORY_FACTOR, &bytes) &&
-                   SIZE_ADD(bytes, limits->metadata_bytes_max, &bytes)
-               ? bytes
-               : 0;
-}
-
 enum status arrow_reader_create(const struct arrow_schema *schema, struct span payload,
                                 const struct arrow_limits *limits, struct arrow_reader **out_reader,
                                 struct error *err)
@@ -62,8 +53,8 @@ enum status arrow_reader_create(const struct arrow_schema *schema, struct span p
     reader->schema = schema;
     reader->limits = *limits;
     reader->rest = payload;
-    arena_init(&reader->arena, memory_max(limits));
-    reader->growth_left = memory_max(limits);
+    arena_init(&reader->arena, limits_memory_max(limits));
+    reader->growth_left = limits_memory_max(limits);
     size_t count = count_dictionaries(schema->fields, schema->field_count);
     reader->dictionaries = mem_alloc_zero(count, sizeof *reader->dictionaries);
     if (!reader->dictionaries && count) {
