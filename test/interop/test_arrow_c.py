@@ -328,10 +328,14 @@ class Capsule:
         return make(self.stream.address, b"arrow_array_stream", None)
 
 
-def opened(library, path, data):
+def opened(library, build, path, data):
     path.write_bytes(data)
     stream = stream_struct()
-    library("open_parquet" if path.suffix == ".parquet" else "open_arrow", path, stream)
+    if path.suffix == ".parquet":
+        example = ctypes.CDLL(str(build / "examples/libparquet_stream.so"))
+        assert example.parquet_stream_open(str(path).encode(), ctypes.c_void_p(stream.address)) == 0
+    else:
+        library("open_arrow", path, stream)
     return stream
 
 
@@ -345,7 +349,7 @@ def plain_rows():
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "arrows"])
-def test_files_as_streams(library, tmp_path, ending):
+def test_files_as_streams(library, build, tmp_path, ending):
     rows = plain_rows()
     if ending == "parquet":
         sink = pa.BufferOutputStream()
@@ -355,7 +359,7 @@ def test_files_as_streams(library, tmp_path, ending):
         data = {"arrow": file_bytes, "arrows": stream_bytes}[ending](rows, "zstd", 700)
 
     def stream():
-        return opened(library, tmp_path / f"rows.{ending}", data)
+        return opened(library, build, tmp_path / f"rows.{ending}", data)
 
     theirs = reader_of(stream())
     assert repr(theirs.read_all().to_pydict()) == repr(rows.to_pydict())
@@ -372,17 +376,20 @@ def test_files_as_streams(library, tmp_path, ending):
             (max(v or 0 for v in rows["n"].to_pylist()), 2999)]
 
 
-def test_dictionaries_of_a_file_outlive_it(library, tmp_path):
+def test_dictionaries_of_a_file_outlive_it(library, build, tmp_path):
     """Each batch brings another dictionary, and is looked at when the file is closed."""
     schema = pa.schema([("d", pa.dictionary(pa.int8(), pa.string())), ("l", pa.list_(pa.dictionary(pa.int32(), pa.string())))])
-    batches = [pa.record_batch([pa.array([f"{i}-{j % 3}" for j in range(9)]).dictionary_encode().cast(schema.field(0).type),
-                                pa.ListArray.from_arrays(list(range(10)), pa.array([f"{i}/{j % 2}" for j in range(9)]).dictionary_encode())],
-                               schema=schema) for i in range(4)]
+
+    def words(i, mark):
+        return pa.array([f"{i}{mark}{j % 3}" for j in range(9)]).dictionary_encode()
+
+    batches = [pa.record_batch([words(i, "-").cast(schema.field(0).type),
+                                pa.ListArray.from_arrays(list(range(10)), words(i, "/"))], schema=schema) for i in range(4)]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
-    stream = opened(library, tmp_path / "in.arrows", sink.getvalue().to_pybytes())
+    stream = opened(library, build, tmp_path / "in.arrows", sink.getvalue().to_pybytes())
     reader = reader_of(stream)
     read = list(reader)
     del reader
@@ -392,9 +399,9 @@ def test_dictionaries_of_a_file_outlive_it(library, tmp_path):
         assert ours.to_pylist() == theirs.to_pylist()
 
 
-def test_damage_in_a_file_is_an_error_of_the_stream(library, tmp_path):
+def test_damage_in_a_file_is_an_error_of_the_stream(library, build, tmp_path):
     data = stream_bytes(plain_rows(), None, 700)
-    stream = opened(library, tmp_path / "in.arrows", data[:len(data) // 2])
+    stream = opened(library, build, tmp_path / "in.arrows", data[:len(data) // 2])
     reader = reader_of(stream)
     with pytest.raises(pa.ArrowInvalid, match="cut off"):
         reader.read_all()

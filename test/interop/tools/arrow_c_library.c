@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library that test_arrow_c.py loads: batches and streams through our structs and back, and files
- * as streams. Each function returns a status's exit code, and its message in `out_message`.
+ * A library that test_arrow_c.py loads: batches and streams through our structs and back, and Arrow
+ * files as streams. Each function returns a status's exit code, and its message in `out_message`.
  */
 #include <stdio.h>
 
-#include "format/parquet/parquet.h"
+#include "format/arrow/arrow.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -19,8 +19,6 @@ EXPORTED int copy_stream(struct ArrowArrayStream *in, struct ArrowArrayStream *o
                          char out_message[MESSAGE_BYTES]);
 EXPORTED int open_arrow(const char *path, struct ArrowArrayStream *out,
                         char out_message[MESSAGE_BYTES]);
-EXPORTED int open_parquet(const char *path, struct ArrowArrayStream *out,
-                          char out_message[MESSAGE_BYTES]);
 
 static int answer(enum status status, const struct error *err, char out_message[MESSAGE_BYTES])
 {
@@ -118,56 +116,5 @@ EXPORTED int open_arrow(const char *path, struct ArrowArrayStream *out,
     enum status status = arrow_file_open(open_file(path), &limits, &file, &err);
     if (status == STATUS_OK)
         status = arrow_c_export_file(file, out, &err);
-    return answer(status, &err, out_message);
-}
-
-struct parquet_rows {
-    struct parquet_file *file;
-    struct parquet_reader *reader;
-    struct arrow_schema schema;
-    struct arena arena; /* of the schema */
-    size_t group;
-};
-
-static enum status next_group(void *context, struct arrow_batch *out_batch, struct error *err)
-{
-    struct parquet_rows *rows = context;
-    struct arrow_batch batch;
-    if (rows->group == rows->file->group_count)
-        return error_set(err, STATUS_NOT_FOUND, "the end");
-    TRY(parquet_reader_read(rows->reader, rows->group++, &batch, err));
-    enum status status = parquet_logical_batch(rows->file, &rows->schema, &batch, err);
-    if (status == STATUS_OK)
-        *out_batch = batch;
-    else
-        arrow_batch_deinit(&batch);
-    return status;
-}
-
-static void close_rows(void *context)
-{
-    struct parquet_rows *rows = context;
-    parquet_reader_destroy(rows->reader);
-    parquet_file_close(rows->file);
-    arena_deinit(&rows->arena);
-    mem_free(rows);
-}
-
-EXPORTED int open_parquet(const char *path, struct ArrowArrayStream *out,
-                          char out_message[MESSAGE_BYTES])
-{
-    struct error err;
-    enum status status;
-    struct parquet_rows *rows = mem_alloc_zero(1, sizeof *rows);
-    struct parquet_limits limits = parquet_limits_default();
-    struct parquet_read_options options = {.schema = NULL};
-    struct arrow_c_source source = {.next = next_group, .close = close_rows, .context = rows};
-    TRY_OR_DONE(status, parquet_file_open(open_file(path), &limits, &rows->file, &err));
-    TRY_OR_DONE(status, parquet_reader_create(rows->file, &options, &rows->reader, &err));
-    TRY_OR_DONE(status, parquet_logical_schema(rows->file, &rows->arena, &rows->schema, &err));
-    TRY_OR_DONE(status, arrow_c_export_stream(&rows->schema, source, out, &err));
-    return answer(status, &err, out_message);
-done:
-    close_rows(rows);
     return answer(status, &err, out_message);
 }
