@@ -205,50 +205,7 @@ static void print_meta(const struct parquet_file *file, bool as_json)
 
 /* ---- rows ---- */
 
-/* The columns of a list of names, each a whole one; all of them without a list. */
-struct selection {
-    struct arrow_schema schema;
-    uint32_t *first_leaves; /* of each */
-    struct arena arena;
-};
-
-static bool is_chosen(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
-    return !list;
-}
-
-static enum status select_columns(const struct parquet_file *file, const char *list,
-                                  struct selection *out, struct error *err)
-{
-    struct selection selection = {.first_leaves = NULL};
-    uint32_t leaf = 0, count = 0, total = file->schema.field_count, wanted = list != NULL;
-    for (const char *at = list; at && (at = strchr(at, ',')); at++)
-        wanted++;
-    struct arrow_field *fields = arena_alloc_zero(&selection.arena, total + 1, sizeof *fields);
-    selection.first_leaves =
-        arena_alloc_zero(&selection.arena, total + 1, sizeof *selection.first_leaves);
-    if (!fields || !selection.first_leaves)
-        return error_set(err, STATUS_NO_MEMORY, "out of memory");
-    for (uint32_t i = 0; i < total; i++) {
-        const struct arrow_field *field = &file->schema.fields[i];
-        if (is_chosen(list, field->name)) {
-            selection.first_leaves[count] = leaf;
-            fields[count++] = *field;
-        }
-        leaf += count_leaves(field);
-    }
-    selection.schema = (struct arrow_schema){.fields = fields, .field_count = count};
-    *out = selection;
-    if (list && count < wanted)
-        return error_set(err, STATUS_NOT_FOUND, "not all of the columns %.200s are there", list);
-    return STATUS_OK;
-}
-
-static enum status print_batch(const struct parquet_file *file, const struct selection *selection,
+static enum status print_batch(const struct parquet_file *file, const struct chosen_columns *chosen,
                                const struct arrow_batch *batch, uint64_t rows,
                                struct row_printer *printer, struct error *err)
 {
@@ -258,7 +215,7 @@ static enum status print_batch(const struct parquet_file *file, const struct sel
         json_write_object_begin(&printer->json);
         for (uint32_t j = 0; j < batch->schema->field_count; j++) {
             json_write_key(&printer->json, batch->schema->fields[j].name);
-            row_write_slot(&printer->json, &leaves, selection->first_leaves[j],
+            row_write_slot(&printer->json, &leaves, chosen->first_leaves[j],
                            &batch->schema->fields[j], &batch->columns[j], (int64_t)i);
         }
         json_write_object_end(&printer->json);
@@ -270,25 +227,24 @@ static enum status print_batch(const struct parquet_file *file, const struct sel
 static enum status print_rows(const struct parquet_file *file, const char *columns, uint64_t rows,
                               struct error *err)
 {
-    struct selection selection = {.first_leaves = NULL};
-    struct parquet_read_options options = {.schema = &selection.schema};
+    struct chosen_columns chosen;
+    struct parquet_read_options options = {.schema = &chosen.schema};
     struct parquet_reader *reader = NULL;
     struct row_printer printer = {.out = {0}};
-    enum status status = select_columns(file, columns, &selection, err);
-    if (status == STATUS_OK)
-        status = parquet_reader_create(file, &options, &reader, err);
+    TRY(columns_choose(&file->schema, columns, &chosen, err));
+    enum status status = parquet_reader_create(file, &options, &reader, err);
     for (size_t i = 0; status == STATUS_OK && i < file->group_count && rows; i++) {
         struct arrow_batch batch;
         status = parquet_reader_read(reader, i, &batch, err);
         if (status != STATUS_OK)
             break;
         uint64_t count = (uint64_t)batch.length < rows ? (uint64_t)batch.length : rows;
-        status = print_batch(file, &selection, &batch, count, &printer, err);
+        status = print_batch(file, &chosen, &batch, count, &printer, err);
         rows -= count;
         arrow_batch_deinit(&batch);
     }
     parquet_reader_destroy(reader);
-    arena_deinit(&selection.arena);
+    arena_deinit(&chosen.arena);
     return rows_finish(&printer, status, err);
 }
 
