@@ -376,6 +376,50 @@ def test_files_as_streams(library, build, tmp_path, ending):
             (max(v or 0 for v in rows["n"].to_pylist()), 2999)]
 
 
+def stream_of(thing):
+    """The struct within what an object answers to __arrow_c_stream__, moved to where it is ours to give."""
+    capsule = thing.__arrow_c_stream__()
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    moved, old = stream_struct(), (ctypes.c_void_p * 5).from_address(pointer_of(capsule, b"arrow_array_stream"))
+    moved.words[:] = old[:]
+    old[3] = None
+    return moved
+
+
+def test_frames_of_polars_come_in(library):
+    """Its own layouts: views, 64-bit lists, lists of a fixed size, categories, decimals."""
+    frame = polars.DataFrame({
+        "s": ["a", None, "a text that is no longer inline"], "l": [[1, None], None, []], "n": [1, 2, None],
+        "t": [{"a": 1, "b": "x" * 20}, {"a": None, "b": None}, {"a": 3, "b": ""}], "b": [True, None, False],
+        "e": [b"", None, b"\xff" * 30]}).with_columns(
+            polars.col("s").cast(polars.Categorical).alias("c"), polars.col("n").cast(polars.Decimal(20, 3)).alias("d"),
+            polars.col("n").cast(polars.Datetime("ns", "UTC")).alias("w"), polars.col("n").cast(polars.Time).alias("h"),
+            polars.Series("f", [[1, 2], None, [3, None]], dtype=polars.Array(polars.Int16, 2)))
+    for rows in (frame, frame.slice(1), frame.slice(0, 0), polars.concat([frame, frame.reverse()], rechunk=False)):
+        made = stream_struct()
+        library("copy_stream", stream_of(rows), made)
+        read = reader_of(made).read_all()
+        read.validate(full=True)
+        theirs = rows.to_arrow()
+        for name in rows.columns:
+            assert values(read[name]) == values(theirs[name]), name
+
+
+def test_results_of_duckdb_come_in(library):
+    with duckdb.connect() as con:
+        rows = con.sql("select i, 'text ' || i as s, [i, null] as l, {'a': i} as t, map {i: 'x'} as m, i / 4 as x, "
+                       "(i % 3)::varchar::enum('0', '1', '2') as e, date '2000-01-01' + i::int as d, "
+                       "i::decimal(30, 2) as n, if(i % 2 = 0, null, interval (i) day) as v from range(5000) r(i)")
+        made = stream_struct()
+        library("copy_stream", stream_of(rows), made)
+        read = reader_of(made).read_all()
+        read.validate(full=True)
+        theirs = rows.to_arrow_table() if hasattr(rows, "to_arrow_table") else rows.arrow()
+    for name in theirs.schema.names:
+        assert values(read[name]) == values(theirs[name]), name
+
+
 def test_dictionaries_of_a_file_outlive_it(library, build, tmp_path):
     """Each batch brings another dictionary, and is looked at when the file is closed."""
     schema = pa.schema([("d", pa.dictionary(pa.int8(), pa.string())), ("l", pa.list_(pa.dictionary(pa.int32(), pa.string())))])
