@@ -185,6 +185,18 @@ def test_slices_of_slices(library):
             check_batch(library, pa.record_batch([column, column], ["c", "d"]).slice(start, 9))
 
 
+def test_a_map_whose_entries_are_a_slice(library):
+    """pyarrow's own maps look past the offset of their entries, its lists of structs do not."""
+    entries = pa.StructArray.from_arrays([pa.array(range(70), pa.int32())[2:],
+                                          pa.array([i % 7 == 3 for i in range(68)])], ["key", "value"])[3:]
+    offsets = pa.array(range(0, 60, 2), pa.int32()).buffers()[1]
+    of_structs = pa.Array.from_buffers(pa.list_(entries.type), 25, [None, offsets], children=[entries], offset=1)
+    maps = pa.Array.from_buffers(pa.map_(pa.int32(), pa.bool_()), 25, [None, offsets], children=[entries], offset=1)
+    copied = copy_batch(library, pa.record_batch([maps], ["m"])).column("m")
+    assert copied.to_pylist() == [[(e["key"], e["value"]) for e in row] for row in of_structs.to_pylist()]
+    assert copied[0].as_py()[0][0] == 7
+
+
 def addresses(array):
     return [b.address for b in array.buffers() if b and b.size]
 
