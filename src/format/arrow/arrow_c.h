@@ -111,9 +111,9 @@ enum status arrow_c_import_schema(const struct ArrowSchema *schema,
 /* A struct array as a batch of a schema that was imported with it, which the batch borrows. Takes
  * the array: it is released when the batch is deinited. Buffers are used where they lie if they are
  * laid out as ours are (no offset, on multiples of 8, nothing behind null slots); others are
- * copied, within body_bytes_max. INVALID, with the column, for arrays that are not of that schema
- * or that arrow_array_validate would refuse (unlike ours, dictionaries may hold nulls); LIMIT for
- * more than 2^31 - 1 rows, elements or bytes in a column. */
+ * copied, within what the limits allow a message to become. INVALID, with the column, for arrays
+ * that are not of that schema or that arrow_array_validate would refuse (unlike ours, dictionaries
+ * may hold nulls); LIMIT for more than 2^31 - 1 rows, elements or bytes in a column. */
 enum status arrow_c_import_batch(struct ArrowArray *array, const struct arrow_schema *schema,
                                  const struct arrow_limits *limits, struct arrow_batch *out_batch,
                                  struct error *err) MUST_CHECK;
