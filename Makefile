@@ -38,7 +38,7 @@ fuzz:
 	scripts/test fuzz
 
 fmt:
-	git ls-files 'src/*.[ch]' 'test/*.[ch]' 'bench/*.[ch]' | xargs clang-format-14 -i
+	git ls-files 'src/*.[ch]' 'test/*.[ch]' 'bench/*.[ch]' 'examples/*.c' | xargs clang-format-14 -i
 
 clean:
 	rm -rf build

@@ -22,7 +22,8 @@ void arena_init(struct arena *arena, size_t bytes_max)
 
 struct arena_adopted { /* lies in the arena itself */
     struct arena_adopted *next;
-    void *memory;
+    void (*release)(void *context);
+    void *context;
 };
 
 static void free_chain(struct arena_block *block)
@@ -37,7 +38,7 @@ static void free_chain(struct arena_block *block)
 static void free_adopted(struct arena *arena)
 {
     for (; arena->adopted; arena->adopted = arena->adopted->next)
-        mem_free(arena->adopted->memory);
+        arena->adopted->release(arena->adopted->context);
 }
 
 void arena_deinit(struct arena *arena)
@@ -105,16 +106,24 @@ void *arena_alloc_zero(struct arena *arena, size_t count, size_t bytes)
     return memory;
 }
 
+bool arena_defer(struct arena *arena, void (*release)(void *context), void *context)
+{
+    struct arena_adopted *adopted = arena_alloc(arena, sizeof *adopted);
+    if (!adopted)
+        return false;
+    *adopted =
+        (struct arena_adopted){.next = arena->adopted, .release = release, .context = context};
+    arena->adopted = adopted;
+    return true;
+}
+
 bool arena_adopt(struct arena *arena, void *memory, size_t bytes)
 {
     if (arena->bytes_max &&
         bytes > arena->bytes_max - size_min(arena->bytes_total, arena->bytes_max))
         return false;
-    struct arena_adopted *adopted = arena_alloc(arena, sizeof *adopted);
-    if (!adopted)
+    if (!arena_defer(arena, mem_free, memory))
         return false;
-    *adopted = (struct arena_adopted){.next = arena->adopted, .memory = memory};
-    arena->adopted = adopted;
     arena->bytes_total += bytes;
     return true;
 }

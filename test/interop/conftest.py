@@ -10,9 +10,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
-def tool():
-    build = pathlib.Path(os.environ.get("BUILD", ROOT / "build")).resolve()
+def build():
+    return pathlib.Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 
+
+@pytest.fixture(scope="session")
+def tool(build):
     def run(name, *args, ok=True):
         program = next(build.glob(f"test/**/{name}"))
         done = subprocess.run([program, *map(str, args)], capture_output=True, text=True)

@@ -196,6 +196,19 @@ def test_words_and_many_files(tmp_path):
     arrow("verify", tmp_path / "empty", check=2)
 
 
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_columns_are_chosen(tmp_path, container):
+    rows = pa.table({"a": [1, 2, 3], "b": [[1], None, []], "ab": ["x", None, "z"],
+                     "d": pa.array(["p", "q", "p"]).dictionary_encode()})
+    (tmp_path / "in").write_bytes(CONTAINERS[container](rows, None, 2))
+    assert arrow("cat", "--columns", "d,a", tmp_path / "in").stdout == \
+        b'{"a":1,"d":"p"}\n{"a":2,"d":"q"}\n{"a":3,"d":"p"}\n'
+    assert arrow("cat", "--columns", "ab", "--rows", "2", tmp_path / "in").stdout == b'{"ab":"x"}\n{"ab":null}\n'
+    for words in ("c", "a,c", "a,", "", "B"):
+        done = arrow("cat", "--columns", words, tmp_path / "in", check=3)
+        assert done.stdout == b"" and f"not all of the columns {words} are there".encode() in done.stderr
+
+
 def test_streams_may_just_end(tmp_path):
     data = stream_bytes(pa.table({"n": [1, 2]}))
     (tmp_path / "in").write_bytes(data[:-8])

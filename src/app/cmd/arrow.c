@@ -11,8 +11,10 @@ enum word { SCHEMA, CAT, VERIFY, WORD_COUNT };
 struct request {
     enum word word;
     bool as_json;
+    const char *columns;
     uint64_t rows; /* that are still to be printed */
     struct row_printer printer;
+    struct chosen_columns chosen; /* of the file at hand */
 };
 
 /* ---- schema ---- */
@@ -81,13 +83,20 @@ static enum status print_schema(const struct arrow_schema *schema, bool as_json,
 
 /* ---- rows ---- */
 
-static enum status print_batch(struct request *request, const struct arrow_batch *batch,
+static enum status print_batch(struct request *request, struct arrow_batch *batch,
                                struct error *err)
 {
+    const struct chosen_columns *chosen = &request->chosen;
+    struct arrow_batch some = {.schema = &chosen->schema, .length = batch->length};
     uint64_t length = (uint64_t)batch->length;
     uint64_t count = request->rows < length ? request->rows : length;
     request->rows -= count;
-    return rows_print_batch(&request->printer, batch, (int64_t)count, err);
+    some.columns = arena_alloc(&batch->arena, chosen->schema.field_count * sizeof *some.columns);
+    if (!some.columns)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < chosen->schema.field_count; i++)
+        some.columns[i] = batch->columns[chosen->indices[i]];
+    return rows_print_batch(&request->printer, &some, (int64_t)count, err);
 }
 
 /* ---- verify ---- */
@@ -125,6 +134,14 @@ static enum status walk(struct request *request, struct arrow_file *file, struct
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
+static enum status print_rows(struct request *request, struct arrow_file *file, struct error *err)
+{
+    TRY(columns_choose(arrow_file_schema(file), request->columns, &request->chosen, err));
+    enum status status = walk(request, file, err);
+    arena_deinit(&request->chosen.arena);
+    return rows_finish(&request->printer, status, err);
+}
+
 static enum status look(void *context, struct byte_source source, struct error *err)
 {
     struct request *request = context;
@@ -134,10 +151,10 @@ static enum status look(void *context, struct byte_source source, struct error *
     enum status status = STATUS_OK;
     if (request->word == SCHEMA)
         status = print_schema(arrow_file_schema(file), request->as_json, err);
+    else if (request->word == CAT)
+        status = print_rows(request, file, err);
     else
         status = walk(request, file, err);
-    if (request->word == CAT)
-        status = rows_finish(&request->printer, status, err);
     if (request->word == VERIFY && status == STATUS_OK)
         print_facts(file, request->as_json);
     arrow_file_close(file);
@@ -148,6 +165,7 @@ int cmd_arrow(struct invocation *invocation)
 {
     struct request request = {.rows = UINT64_MAX};
     request.as_json = cmd_take_flag(invocation, "--json");
+    request.columns = cmd_take_option(invocation, "--columns");
     if (!cmd_take_number(invocation, "--rows", &request.rows))
         return 2;
     static const char *const words[WORD_COUNT] = {"schema", "cat", "verify"};

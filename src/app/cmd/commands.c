@@ -303,8 +303,10 @@ static const struct command commands[] = {
         .about = "  schema    their columns\n"
                  "  cat       their rows, one JSON object a line\n"
                  "  verify    reads everything and names the first wrong byte",
-        .flags = {{"--rows", "N", "so many at most (cat); all"}, FLAG_JSON},
-        .example = "sluice arrow cat --rows 10 FILE",
+        .flags = {{"--columns", "A,B", "those alone (cat)"},
+                  {"--rows", "N", "so many at most (cat); all"},
+                  FLAG_JSON},
+        .example = "sluice arrow cat --rows 10 --columns time,body FILE",
         .exits = exit_of_reading,
     },
     {

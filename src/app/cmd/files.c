@@ -71,6 +71,48 @@ int input_each(const struct invocation *invocation, int from,
     return exit_code;
 }
 
+/* ---- columns ---- */
+
+static bool is_chosen(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    return !list;
+}
+
+enum status columns_choose(const struct arrow_schema *schema, const char *list,
+                           struct chosen_columns *out_chosen, struct error *err)
+{
+    struct chosen_columns chosen = {.indices = NULL};
+    uint32_t leaf = 0, count = 0, total = schema->field_count, wanted = list != NULL;
+    for (const char *at = list; at && (at = strchr(at, ',')); at++)
+        wanted++;
+    struct arrow_field *fields = arena_alloc_zero(&chosen.arena, total, sizeof *fields);
+    chosen.indices = arena_alloc_zero(&chosen.arena, total, sizeof *chosen.indices);
+    chosen.first_leaves = arena_alloc_zero(&chosen.arena, total, sizeof *chosen.first_leaves);
+    if (!fields || !chosen.indices || !chosen.first_leaves) {
+        arena_deinit(&chosen.arena);
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    }
+    for (uint32_t i = 0; i < total; i++) {
+        if (is_chosen(list, schema->fields[i].name)) {
+            chosen.indices[count] = i;
+            chosen.first_leaves[count] = leaf;
+            fields[count++] = schema->fields[i];
+        }
+        leaf += count_leaves(&schema->fields[i]);
+    }
+    if (list && count < wanted) {
+        arena_deinit(&chosen.arena);
+        return error_set(err, STATUS_NOT_FOUND, "not all of the columns %.200s are there", list);
+    }
+    chosen.schema = (struct arrow_schema){.fields = fields, .field_count = count};
+    *out_chosen = chosen;
+    return STATUS_OK;
+}
+
 /* ---- rows ---- */
 
 struct arrow_limits files_arrow_limits(void)

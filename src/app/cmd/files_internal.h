@@ -33,6 +33,20 @@ int input_each(const struct invocation *invocation, int from,
                enum status (*look)(void *context, struct byte_source source, struct error *err),
                void *context);
 
+/* ---- columns ---- */
+
+/* Whole columns of a schema, in its order. */
+struct chosen_columns {
+    struct arrow_schema schema;
+    uint32_t *indices;      /* of each, in the schema that they were chosen from */
+    uint32_t *first_leaves; /* of each: how many leaves are in front of it */
+    struct arena arena;     /* owns all of it but names and children, which are borrowed */
+};
+
+/* Those of a list of names ("a,b"); all of them without a list. NOT_FOUND if one is not there. */
+enum status columns_choose(const struct arrow_schema *schema, const char *list,
+                           struct chosen_columns *out_chosen, struct error *err) MUST_CHECK;
+
 /* ---- rows ---- */
 
 /* Rows on their way to stdout, or to a sink; zeroed to begin with. */

@@ -205,50 +205,7 @@ static void print_meta(const struct parquet_file *file, bool as_json)
 
 /* ---- rows ---- */
 
-/* The columns of a list of names, each a whole one; all of them without a list. */
-struct selection {
-    struct arrow_schema schema;
-    uint32_t *first_leaves; /* of each */
-    struct arena arena;
-};
-
-static bool is_chosen(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
-    return !list;
-}
-
-static enum status select_columns(const struct parquet_file *file, const char *list,
-                                  struct selection *out, struct error *err)
-{
-    struct selection selection = {.first_leaves = NULL};
-    uint32_t leaf = 0, count = 0, total = file->schema.field_count, wanted = list != NULL;
-    for (const char *at = list; at && (at = strchr(at, ',')); at++)
-        wanted++;
-    struct arrow_field *fields = arena_alloc_zero(&selection.arena, total + 1, sizeof *fields);
-    selection.first_leaves =
-        arena_alloc_zero(&selection.arena, total + 1, sizeof *selection.first_leaves);
-    if (!fields || !selection.first_leaves)
-        return error_set(err, STATUS_NO_MEMORY, "out of memory");
-    for (uint32_t i = 0; i < total; i++) {
-        const struct arrow_field *field = &file->schema.fields[i];
-        if (is_chosen(list, field->name)) {
-            selection.first_leaves[count] = leaf;
-            fields[count++] = *field;
-        }
-        leaf += count_leaves(field);
-    }
-    selection.schema = (struct arrow_schema){.fields = fields, .field_count = count};
-    *out = selection;
-    if (list && count < wanted)
-        return error_set(err, STATUS_NOT_FOUND, "not all of the columns %.200s are there", list);
-    return STATUS_OK;
-}
-
-static enum status print_batch(const struct parquet_file *file, const struct selection *selection,
+static enum status print_batch(const struct parquet_file *file, const struct chosen_columns *chosen,
                                const struct arrow_batch *batch, struct row_printer *printer,
                                struct error *err)
 {
@@ -258,7 +215,7 @@ static enum status print_batch(const struct parquet_file *file, const struct sel
         json_write_object_begin(&printer->json);
         for (uint32_t j = 0; j < batch->schema->field_count; j++) {
             json_write_key(&printer->json, batch->schema->fields[j].name);
-            row_write_slot(&printer->json, &leaves, selection->first_leaves[j],
+            row_write_slot(&printer->json, &leaves, chosen->first_leaves[j],
                            &batch->schema->fields[j], &batch->columns[j], i);
         }
         json_write_object_end(&printer->json);
@@ -276,7 +233,7 @@ struct query {
 
 /* A scan with what it borrows. */
 struct opened_query {
-    struct selection selection;
+    struct chosen_columns chosen;
     struct parquet_scan *scan;
     struct arena arena;
 };
@@ -284,18 +241,18 @@ struct opened_query {
 static void close_query(struct opened_query *opened)
 {
     parquet_scan_destroy(opened->scan);
-    arena_deinit(&opened->selection.arena);
+    arena_deinit(&opened->chosen.arena);
     arena_deinit(&opened->arena);
 }
 
 static enum status open_query(const struct parquet_file *file, const struct query *query,
                               struct opened_query *out, struct error *err)
 {
-    struct parquet_scan_options options = {.read = {.schema = &out->selection.schema},
+    struct parquet_scan_options options = {.read = {.schema = &out->chosen.schema},
                                            .rows_max = query->rows,
                                            .skips_pruning = query->skips_pruning};
     *out = (struct opened_query){.scan = NULL};
-    enum status status = select_columns(file, query->columns, &out->selection, err);
+    enum status status = columns_choose(&file->schema, query->columns, &out->chosen, err);
     if (status == STATUS_OK && query->where)
         status = parquet_filter_parse(query->where, file, &out->arena, &options.filter, err);
     if (status == STATUS_OK)
@@ -314,7 +271,7 @@ static enum status print_rows(const struct parquet_file *file, const struct quer
     enum status status;
     TRY(open_query(file, query, &opened, err));
     while ((status = parquet_scan_next(opened.scan, &batch, err)) == STATUS_OK) {
-        status = print_batch(file, &opened.selection, &batch, &printer, err);
+        status = print_batch(file, &opened.chosen, &batch, &printer, err);
         arrow_batch_deinit(&batch);
         if (status != STATUS_OK)
             break;

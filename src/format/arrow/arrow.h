@@ -322,6 +322,7 @@ enum status arrow_reader_next(struct arrow_reader *reader, struct arrow_batch *o
                               struct error *err) MUST_CHECK;
 void arrow_reader_destroy(struct arrow_reader *reader); /* batches of it die with it */
 
+#include "format/arrow/arrow_c.h"
 #include "format/arrow/arrow_file.h"
 
 #endif

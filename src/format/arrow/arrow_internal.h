@@ -63,6 +63,8 @@ static inline int64_t bits_bytes(int64_t count)
 
 /* Zero bits among the first `count`. */
 int64_t bits_count_zero(const uint8_t *bits, int64_t count);
+/* Copies bits into a zeroed `out`. */
+void bits_copy(uint8_t *out, int64_t out_at, const uint8_t *bits, int64_t at, int64_t count);
 
 const char *arrow_type_name(enum arrow_type type);
 
@@ -86,6 +88,117 @@ struct array_checking {
  * behind null slots) is answered through `checking`, so that a reader can mend it. */
 enum status array_check(const struct arrow_field *field, struct arrow_array *array,
                         struct array_checking *checking, struct error *err) MUST_CHECK;
+
+/* ---- metadata of fields ---- */
+
+#define ARROW_FIELD_ID_KEY "PARQUET:field_id"
+#define ARROW_EXTENSION_KEY "ARROW:extension:name"
+
+struct field_pair {
+    const char *key, *value;
+};
+
+/* The field's id and its extension's name, where it has them; `id_text` holds the former. */
+size_t field_list_metadata(const struct arrow_field *field, char id_text[I64_TEXT_MAX + 1],
+                           struct field_pair out_pairs[2]);
+
+/* ---- schemas from outside ---- */
+
+/* What a reader of schemas carries along. */
+struct schema_making {
+    const struct arrow_limits *limits;
+    struct arena *arena;
+    struct error *err;
+    bool takes_origins; /* types that tables do not have, too; else they are refused */
+    uint32_t fields_left;
+};
+
+/* types.c. A field has its name before its type. `origin` is zeroed to begin with, filled where
+ * there is something to say, and goes into the field with field_keep_origin. */
+enum status type_refuse(const struct schema_making *making, const struct arrow_field *field,
+                        const char *what); /* UNSUPPORTED */
+enum status schema_no_memory(const struct schema_making *making);
+/* A type that is kept as `type`, with `kind` for an origin. */
+enum status type_keep(const struct schema_making *making, struct arrow_field *field,
+                      struct arrow_origin *origin, enum arrow_type type, int64_t byte_width,
+                      enum arrow_origin_kind kind) MUST_CHECK;
+enum status type_set_int(const struct schema_making *making, struct arrow_field *field,
+                         struct arrow_origin *origin, int64_t bits, bool is_signed) MUST_CHECK;
+enum status type_set_decimal(const struct schema_making *making, struct arrow_field *field,
+                             struct arrow_origin *origin, int64_t precision, int64_t scale,
+                             int64_t bits) MUST_CHECK;
+/* `unit`: as enum arrow_unit, if it is one. */
+enum status type_set_time(const struct schema_making *making, struct arrow_field *field,
+                          struct arrow_origin *origin, int64_t unit, int64_t bits) MUST_CHECK;
+enum status type_set_duration(const struct schema_making *making, struct arrow_field *field,
+                              struct arrow_origin *origin, int64_t unit) MUST_CHECK;
+enum status type_set_timestamp(const struct schema_making *making, struct arrow_field *field,
+                               struct arrow_origin *origin, int64_t unit,
+                               struct span zone) MUST_CHECK;
+enum status type_set_fixed(const struct schema_making *making, struct arrow_field *field,
+                           int64_t width) MUST_CHECK;
+enum status type_set_fixed_list(const struct schema_making *making, struct arrow_field *field,
+                                struct arrow_origin *origin, int64_t size) MUST_CHECK;
+enum status field_set_name(const struct schema_making *making, struct arrow_field *field,
+                           struct span name) MUST_CHECK;
+enum status field_set_index(const struct schema_making *making, const struct arrow_field *field,
+                            struct arrow_origin *origin, int64_t bits, bool is_signed) MUST_CHECK;
+/* Takes from a pair what there is a place for. */
+enum status field_set_metadata(const struct schema_making *making, struct arrow_field *field,
+                               struct arrow_origin *origin, struct span key,
+                               struct span text) MUST_CHECK;
+enum status field_keep_origin(const struct schema_making *making, struct arrow_field *field,
+                              const struct arrow_origin *origin) MUST_CHECK;
+/* Zeroed fields at `depth`, within the limits. */
+enum status fields_alloc(struct schema_making *making, uint32_t count, uint32_t depth,
+                         struct arrow_field **out_fields) MUST_CHECK;
+
+/* ---- arrays from outside ---- */
+
+/* What a reader of arrays carries along. */
+struct array_making {
+    struct arena *arena; /* of what is made */
+    struct error *err;
+    const struct arrow_field *field; /* being read; NULL: none in particular */
+    const void *fault;               /* the first wrong byte of what is read; NULL: unknown */
+    uint64_t bytes_left;             /* that may still be made of others */
+    size_t bytes_max;                /* for the message when they are used up */
+};
+
+/* INVALID, at `place` (or NULL). */
+enum status making_fail(struct array_making *making, const void *place, const char *what);
+enum status making_too_long(struct array_making *making); /* LIMIT */
+/* LIMIT where the arena's bound is near, else NO_MEMORY. */
+enum status arena_no_memory(const struct arena *arena, struct error *err);
+enum status making_charge(struct array_making *making, uint64_t bytes) MUST_CHECK;
+/* What a batch within the limits may take; 0: any. */
+size_t limits_memory_max(const struct arrow_limits *limits);
+/* Memory for what is made of other bytes. `out_place`: the address of a pointer. */
+enum status making_alloc(struct array_making *making, uint64_t bytes, void *out_place) MUST_CHECK;
+
+/* convert.c: what a field with an origin has instead of 32-bit offsets, bytes, indices. The caller
+ * has checked that there are as many bytes as slots need. */
+enum { ARROW_VIEW_BYTES = 16 };
+
+/* `length` + 1 offsets of 4 or 8 bytes, counted from `base`. */
+enum status convert_offsets(struct array_making *making, const uint8_t *from, size_t width,
+                            int64_t length, int64_t base, const int32_t **out) MUST_CHECK;
+enum status convert_fixed_offsets(struct array_making *making, int64_t length, int32_t size,
+                                  const int32_t **out) MUST_CHECK;
+/* Length and validity of `array` are there already, and below its dictionary. */
+enum status convert_views(struct array_making *making, const uint8_t *views,
+                          const struct span *buffers, uint64_t buffer_count,
+                          struct arrow_array *array) MUST_CHECK;
+enum status convert_indices(struct array_making *making, const uint8_t *from,
+                            const struct arrow_origin *origin,
+                            struct arrow_array *array) MUST_CHECK;
+
+static inline enum arrow_origin_kind origin_kind(const struct arrow_field *field)
+{
+    return field->origin ? field->origin->kind : ARROW_ORIGIN_SAME;
+}
+
+/* ---- whole arrays ---- */
 
 /* A canonical copy, owned by `arena`; `from` need only pass array_check. */
 enum status array_copy_canonical(const struct arrow_field *field, const struct arrow_array *from,

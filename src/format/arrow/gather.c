@@ -59,8 +59,7 @@ int64_t bits_count_zero(const uint8_t *bits, int64_t count)
     return count - ones;
 }
 
-/* Copies bits into a zeroed `out`. */
-static void copy_bits(uint8_t *out, int64_t out_at, const uint8_t *bits, int64_t at, int64_t count)
+void bits_copy(uint8_t *out, int64_t out_at, const uint8_t *bits, int64_t at, int64_t count)
 {
     while (count && (out_at & 7)) {
         out[out_at >> 3] |= (uint8_t)(arrow_bit(bits, at) << (out_at & 7));
@@ -102,7 +101,7 @@ static enum status gather_validity(struct gather *gather, const struct arrow_arr
         const struct run *run = &runs->items[i];
         const struct arrow_array *source = sources[run->source];
         if (source->validity)
-            copy_bits(bits, at, source->validity, run->first, run->count);
+            bits_copy(bits, at, source->validity, run->first, run->count);
         else
             set_bits(bits, at, run->count);
         at += run->count;
@@ -122,7 +121,7 @@ static enum status gather_bits(struct gather *gather, const struct arrow_array *
     int64_t at = 0;
     for (size_t i = 0; i < runs->count; i++) {
         const struct run *run = &runs->items[i];
-        copy_bits(bits, at, sources[run->source]->values, run->first, run->count);
+        bits_copy(bits, at, sources[run->source]->values, run->first, run->count);
         at += run->count;
     }
     for (size_t i = 0; out->validity && i < bytes; i++)

@@ -58,9 +58,6 @@ enum { IPC_YEAR_MONTH = 0, IPC_DAY_TIME = 1, IPC_MONTH_DAY_NANO = 2 };
 enum { IPC_HALF = 0, IPC_SINGLE = 1, IPC_DOUBLE = 2 };
 enum { IPC_CODEC_NONE = -1, IPC_CODEC_LZ4 = 0, IPC_CODEC_ZSTD = 1 };
 
-#define IPC_FIELD_ID_KEY "PARQUET:field_id"
-#define IPC_EXTENSION_KEY "ARROW:extension:name"
-
 /* ---- messages ---- */
 
 /* The message at the start of `bytes`: its metadata and its body, in place. */
@@ -88,12 +85,8 @@ enum status ipc_metadata_read(struct span metadata, uint64_t left,
 /* ---- schemas ---- */
 
 struct schema_reader {
+    struct schema_making making;
     struct flat_reader *flat;
-    const struct arrow_limits *limits;
-    struct arena *arena;
-    struct error *err;
-    bool takes_origins; /* types that tables do not have, too */
-    uint32_t fields_left;
     int64_t dictionaries; /* seen so far */
     int64_t *ids;         /* of them */
 };
@@ -104,8 +97,7 @@ enum status ipc_schema_read(struct flat_reader *flat, const struct flat_table *t
                             struct arena *arena, struct arrow_schema *out_schema,
                             struct error *err) MUST_CHECK;
 
-/* The type of a Field table; `origin` is filled where it has one (and stays as it is otherwise).
- * What tables do not have is refused unless takes_origins. */
+/* The type of a Field table. */
 enum status ipc_type_read(struct schema_reader *reader, const struct flat_table *table,
                           struct arrow_field *field, struct arrow_origin *origin) MUST_CHECK;
 
@@ -161,38 +153,14 @@ enum status ipc_dictionary_batch_read(struct arrow_reader *reader, struct ipc_me
 /* One batch while it is read. */
 struct batch_reader {
     struct arrow_reader *reader;
-    struct arena *arena; /* of what is read */
-    struct error *err;
-    const struct arrow_field *field; /* being read; NULL: none in particular */
+    struct array_making making; /* its limit: that of the body, expanded */
     struct span body;
     const uint8_t *nodes, *buffers; /* of 16 bytes each */
     const uint8_t *view_counts;     /* of 8 bytes each */
     uint32_t nodes_left, buffer_count, buffer_at, view_counts_left;
     struct span *taken;   /* buffers so far, so that equal ones stay one */
     int64_t codec;        /* IPC_CODEC_* */
-    uint64_t expand_left; /* bytes that may still be made of compressed or converted ones */
     size_t dictionary_at; /* the next one in the schema's order */
-    const void *fault;    /* the first wrong byte, in the message or a buffer; NULL: unknown */
 };
-
-/* INVALID, at `place` (or NULL). */
-enum status batch_fail(struct batch_reader *batch, const void *place, const char *what);
-enum status batch_take_buffer(struct batch_reader *batch, struct span *out) MUST_CHECK;
-/* Memory for what is made of other bytes; counts against the limit of the body. */
-enum status batch_make(struct batch_reader *batch, uint64_t bytes, void *out_place) MUST_CHECK;
-
-/* ipc_convert.c: what a field with an origin has instead of 32-bit offsets, bytes, indices. */
-enum status convert_large_offsets(struct batch_reader *batch, int64_t length,
-                                  const int32_t **out) MUST_CHECK;
-enum status convert_fixed_offsets(struct batch_reader *batch, int64_t length, int32_t size,
-                                  const int32_t **out) MUST_CHECK;
-enum status convert_views(struct batch_reader *batch, struct arrow_array *array) MUST_CHECK;
-enum status convert_indices(struct batch_reader *batch, const struct arrow_origin *origin,
-                            struct arrow_array *array) MUST_CHECK;
-
-static inline enum arrow_origin_kind origin_kind(const struct arrow_field *field)
-{
-    return field->origin ? field->origin->kind : ARROW_ORIGIN_SAME;
-}
 
 #endif

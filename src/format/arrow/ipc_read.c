@@ -10,19 +10,11 @@
 #include "format/arrow/ipc_internal.h"
 #include "format/codec/codec.h"
 
-enum { MEMORY_FACTOR = 4, DEPTH_OF_SHARING = 256 };
+enum { DEPTH_OF_SHARING = 256 };
 
 static enum status invalid(struct error *err, const char *what)
 {
     return error_set(err, STATUS_INVALID, "arrow: %s", what);
-}
-
-static enum status no_memory(const struct arena *arena, struct error *err)
-{
-    if (arena->bytes_max && arena->bytes_total > arena->bytes_max / 2)
-        return error_set(err, STATUS_LIMIT, "arrow: a message takes more than %zu bytes of memory",
-                         arena->bytes_max);
-    return error_set(err, STATUS_NO_MEMORY, "arrow: no memory to read a message");
 }
 
 /* ---- dictionaries of a schema ---- */
@@ -51,15 +43,6 @@ static void list_dictionaries(struct arrow_reader *reader, const struct arrow_fi
     }
 }
 
-static size_t memory_max(const struct arrow_limits *limits)
-{
-    size_t bytes;
-    return SIZE_MUL(limits->body_bytes_max, (size_t)MEMORY_FACTOR, &bytes) &&
-                   SIZE_ADD(bytes, limits->metadata_bytes_max, &bytes)
-               ? bytes
-               : 0;
-}
-
 enum status arrow_reader_create(const struct arrow_schema *schema, struct span payload,
                                 const struct arrow_limits *limits, struct arrow_reader **out_reader,
                                 struct error *err)
@@ -70,8 +53,8 @@ enum status arrow_reader_create(const struct arrow_schema *schema, struct span p
     reader->schema = schema;
     reader->limits = *limits;
     reader->rest = payload;
-    arena_init(&reader->arena, memory_max(limits));
-    reader->growth_left = memory_max(limits);
+    arena_init(&reader->arena, limits_memory_max(limits));
+    reader->growth_left = limits_memory_max(limits);
     size_t count = count_dictionaries(schema->fields, schema->field_count);
     reader->dictionaries = mem_alloc_zero(count, sizeof *reader->dictionaries);
     if (!reader->dictionaries && count) {
@@ -96,19 +79,16 @@ void arrow_reader_destroy(struct arrow_reader *reader)
 
 /* ---- one record batch ---- */
 
-enum status batch_fail(struct batch_reader *batch, const void *place, const char *what)
+static enum status fail(struct batch_reader *batch, const void *place, const char *what)
 {
-    batch->fault = place;
-    if (batch->field)
-        return error_set(batch->err, STATUS_INVALID, "arrow: column %.100s: %s", batch->field->name,
-                         what);
-    return invalid(batch->err, what);
+    return making_fail(&batch->making, place, what);
 }
 
 /* The offset of a place in the message; of one in what was made of a buffer, that of the buffer. */
 static size_t find_fault(const struct batch_reader *batch, const struct ipc_message *message)
 {
-    const uint8_t *start = message->flat.data - IPC_CONTINUATION_BYTES, *place = batch->fault;
+    const uint8_t *start = message->flat.data - IPC_CONTINUATION_BYTES,
+                  *place = batch->making.fault;
     if (place >= start && place < start + message->bytes)
         return (size_t)(place - start);
     for (uint32_t i = 0; place && i < batch->buffer_at; i++) {
@@ -124,11 +104,11 @@ static enum status take_node(struct batch_reader *batch, int64_t *out_length,
                              int64_t *out_null_count)
 {
     if (batch->nodes_left == 0)
-        return batch_fail(batch, NULL, "too few nodes");
+        return fail(batch, NULL, "too few nodes");
     int64_t length = (int64_t)get_le64(batch->nodes);
     int64_t null_count = (int64_t)get_le64(batch->nodes + 8);
     if (length < 0 || length > INT32_MAX || null_count < 0 || null_count > length)
-        return batch_fail(batch, batch->nodes, "bad node");
+        return fail(batch, batch->nodes, "bad node");
     batch->nodes += 16;
     batch->nodes_left--;
     *out_length = length;
@@ -139,56 +119,36 @@ static enum status take_node(struct batch_reader *batch, int64_t *out_length,
 /* A copy on a multiple of 16, since offsets and values are read as what they are. */
 static enum status copy_aligned(struct batch_reader *batch, struct span from, struct span *out)
 {
-    uint8_t *copy = arena_alloc(batch->arena, from.length);
+    uint8_t *copy = arena_alloc(batch->making.arena, from.length);
     if (!copy)
-        return no_memory(batch->arena, batch->err);
+        return arena_no_memory(batch->making.arena, batch->making.err);
     memcpy(copy, from.data, from.length);
     *out = span_of(copy, from.length);
-    return STATUS_OK;
-}
-
-static enum status charge(struct batch_reader *batch, uint64_t bytes)
-{
-    if (bytes > batch->expand_left)
-        return error_set(batch->err, STATUS_TOO_LARGE,
-                         "arrow: a message expands to more than %zu bytes",
-                         batch->reader->limits.body_bytes_max);
-    batch->expand_left -= bytes;
-    return STATUS_OK;
-}
-
-enum status batch_make(struct batch_reader *batch, uint64_t bytes, void *out_place)
-{
-    TRY(charge(batch, bytes));
-    void *place = arena_alloc(batch->arena, (size_t)bytes);
-    if (!place)
-        return no_memory(batch->arena, batch->err);
-    memcpy(out_place, &place, sizeof place);
     return STATUS_OK;
 }
 
 static enum status expand(struct batch_reader *batch, struct span stored, struct span *out)
 {
     if (stored.length < 8)
-        return batch_fail(batch, stored.data, "compressed buffer cut off");
+        return fail(batch, stored.data, "compressed buffer cut off");
     int64_t bytes = (int64_t)get_le64(stored.data);
     struct span packed = span_of(stored.data + 8, stored.length - 8);
     if (bytes == -1)
         return copy_aligned(batch, packed, out);
     if (bytes < 0)
-        return batch_fail(batch, stored.data, "bad length of a compressed buffer");
-    TRY(charge(batch, (uint64_t)bytes));
+        return fail(batch, stored.data, "bad length of a compressed buffer");
+    TRY(making_charge(&batch->making, (uint64_t)bytes));
     /* No block of LZ4 grows by more, none of zstd: a claim past it takes no memory. */
     uint64_t growth_max = batch->codec == IPC_CODEC_ZSTD ? 1 << 16 : 1 << 8;
     if ((uint64_t)bytes / growth_max > packed.length)
-        return batch_fail(batch, stored.data, "bad length of a compressed buffer");
-    uint8_t *place = arena_alloc(batch->arena, (size_t)bytes);
+        return fail(batch, stored.data, "bad length of a compressed buffer");
+    uint8_t *place = arena_alloc(batch->making.arena, (size_t)bytes);
     if (!place)
-        return no_memory(batch->arena, batch->err);
+        return arena_no_memory(batch->making.arena, batch->making.err);
     enum codec codec = batch->codec == IPC_CODEC_ZSTD ? CODEC_ZSTD : CODEC_LZ4_FRAME;
-    batch->fault = stored.data;
-    TRY(codec_expand_exact(codec, packed, place, (size_t)bytes, batch->err));
-    batch->fault = NULL;
+    batch->making.fault = stored.data;
+    TRY(codec_expand_exact(codec, packed, place, (size_t)bytes, batch->making.err));
+    batch->making.fault = NULL;
     *out = span_of(place, (size_t)bytes);
     return STATUS_OK;
 }
@@ -198,16 +158,16 @@ static const uint64_t nothing[1];
 
 /* The next buffer: checked against the body, expanded and aligned. Those that were read before from
  * the same place are the same again, so that shared indices stay shared. */
-enum status batch_take_buffer(struct batch_reader *batch, struct span *out)
+static enum status take_buffer(struct batch_reader *batch, struct span *out)
 {
     if (batch->buffer_at == batch->buffer_count)
-        return batch_fail(batch, NULL, "too few buffers");
+        return fail(batch, NULL, "too few buffers");
     uint32_t at = batch->buffer_at++;
     const uint8_t *entry = batch->buffers + (size_t)at * 16;
     int64_t offset = (int64_t)get_le64(entry), length = (int64_t)get_le64(entry + 8);
     if (offset < 0 || length < 0 || (uint64_t)offset > batch->body.length ||
         (uint64_t)length > batch->body.length - (uint64_t)offset)
-        return batch_fail(batch, entry, "buffer outside the body");
+        return fail(batch, entry, "buffer outside the body");
     struct span span = span_of(batch->body.data + offset, (size_t)length);
     for (uint32_t i = at; length && i > 0 && at - i < DEPTH_OF_SHARING; i--) {
         if (memcmp(batch->buffers + (size_t)(i - 1) * 16, entry, 16) == 0) {
@@ -229,10 +189,10 @@ enum status batch_take_buffer(struct batch_reader *batch, struct span *out)
 static enum status take_values(struct batch_reader *batch, int64_t bytes, const void **out)
 {
     struct span span;
-    TRY(batch_take_buffer(batch, &span));
+    TRY(take_buffer(batch, &span));
     if (span.length < (uint64_t)bytes)
-        return batch_fail(batch, batch->buffers + (size_t)(batch->buffer_at - 1) * 16,
-                          "buffer too short");
+        return fail(batch, batch->buffers + (size_t)(batch->buffer_at - 1) * 16,
+                    "buffer too short");
     *out = span.data;
     return STATUS_OK;
 }
@@ -243,29 +203,62 @@ static enum status take_offsets(struct batch_reader *batch, int64_t length, cons
 {
     static const int32_t zero[2];
     struct span span;
-    if (origin_kind(batch->field) == ARROW_ORIGIN_LARGE)
-        return convert_large_offsets(batch, length, out);
-    TRY(batch_take_buffer(batch, &span));
-    if (length == 0 && span.length < sizeof(int32_t)) {
+    bool is_large = origin_kind(batch->making.field) == ARROW_ORIGIN_LARGE;
+    size_t width = is_large ? sizeof(int64_t) : sizeof(int32_t);
+    TRY(take_buffer(batch, &span));
+    if (length == 0 && span.length < width) {
         *out = zero;
         return STATUS_OK;
     }
-    if (span.length < ((uint64_t)length + 1) * sizeof(int32_t))
-        return batch_fail(batch, NULL, "too few offsets");
+    if (span.length < ((uint64_t)length + 1) * width)
+        return fail(batch, NULL, "too few offsets");
+    if (is_large)
+        return convert_offsets(&batch->making, span.data, width, length, 0, out);
     *out = (const int32_t *)(const void *)span.data;
     return STATUS_OK;
+}
+
+static enum status take_view_buffers(struct batch_reader *batch, const struct span **out_buffers,
+                                     uint64_t *out_count)
+{
+    if (batch->view_counts_left == 0)
+        return fail(batch, NULL, "no count of a view's data buffers");
+    int64_t count = (int64_t)get_le64(batch->view_counts);
+    if (count < 0 || count > (int64_t)(batch->buffer_count - batch->buffer_at))
+        return fail(batch, batch->view_counts, "too few buffers");
+    batch->view_counts += 8;
+    batch->view_counts_left--;
+    *out_buffers = batch->taken + batch->buffer_at;
+    *out_count = (uint64_t)count;
+    for (int64_t i = 0; i < count; i++) {
+        struct span span;
+        TRY(take_buffer(batch, &span));
+    }
+    return STATUS_OK;
+}
+
+static enum status read_views(struct batch_reader *batch, struct arrow_array *array)
+{
+    const struct span *buffers;
+    struct span views;
+    uint64_t buffer_count;
+    TRY(take_buffer(batch, &views));
+    if (views.length < (uint64_t)array->length * ARROW_VIEW_BYTES)
+        return fail(batch, NULL, "too few views");
+    TRY(take_view_buffers(batch, &buffers, &buffer_count));
+    return convert_views(&batch->making, views.data, buffers, buffer_count, array);
 }
 
 static enum status read_bytes(struct batch_reader *batch, struct arrow_array *array)
 {
     struct span data;
-    if (origin_kind(batch->field) == ARROW_ORIGIN_VIEW)
-        return convert_views(batch, array);
+    if (origin_kind(batch->making.field) == ARROW_ORIGIN_VIEW)
+        return read_views(batch, array);
     TRY(take_offsets(batch, array->length, &array->offsets));
-    TRY(batch_take_buffer(batch, &data));
+    TRY(take_buffer(batch, &data));
     int32_t end = array->offsets[array->length];
     if (end < 0 || (uint64_t)end > data.length)
-        return batch_fail(batch, &array->offsets[array->length], "offset past the data");
+        return fail(batch, &array->offsets[array->length], "offset past the data");
     array->values = data.data;
     return STATUS_OK;
 }
@@ -276,9 +269,10 @@ static enum status read_array(struct batch_reader *batch, const struct arrow_fie
 static enum status read_children(struct batch_reader *batch, const struct arrow_field *field,
                                  struct arrow_array *array)
 {
-    array->children = arena_alloc_zero(batch->arena, field->child_count, sizeof *array->children);
+    array->children =
+        arena_alloc_zero(batch->making.arena, field->child_count, sizeof *array->children);
     if (!array->children)
-        return no_memory(batch->arena, batch->err);
+        return arena_no_memory(batch->making.arena, batch->making.err);
     for (uint32_t i = 0; i < field->child_count; i++)
         TRY(read_array(batch, &field->children[i], &array->children[i]));
     return STATUS_OK;
@@ -290,9 +284,9 @@ static enum status read_entries(struct batch_reader *batch, int64_t *out_length)
     int64_t null_count;
     struct span validity;
     TRY(take_node(batch, out_length, &null_count));
-    TRY(batch_take_buffer(batch, &validity));
+    TRY(take_buffer(batch, &validity));
     if (null_count)
-        return batch_fail(batch, validity.data, "null entry in a map");
+        return fail(batch, validity.data, "null entry in a map");
     return STATUS_OK;
 }
 
@@ -301,7 +295,8 @@ static enum status read_list(struct batch_reader *batch, const struct arrow_fiel
 {
     int64_t entries = 0;
     if (origin_kind(field) == ARROW_ORIGIN_FIXED_LIST)
-        TRY(convert_fixed_offsets(batch, array->length, field->origin->list_size, &array->offsets));
+        TRY(convert_fixed_offsets(&batch->making, array->length, field->origin->list_size,
+                                  &array->offsets));
     else
         TRY(take_offsets(batch, array->length, &array->offsets));
     if (field->type == ARROW_MAP)
@@ -309,8 +304,18 @@ static enum status read_list(struct batch_reader *batch, const struct arrow_fiel
     TRY(read_children(batch, field, array));
     if (field->type == ARROW_MAP &&
         (array->children[0].length != entries || array->children[1].length != entries))
-        return batch_fail(batch, NULL, "keys and values of different counts");
+        return fail(batch, NULL, "keys and values of different counts");
     return STATUS_OK;
+}
+
+static enum status take_indices(struct batch_reader *batch, const struct arrow_origin *origin,
+                                struct arrow_array *array)
+{
+    struct span span;
+    TRY(take_buffer(batch, &span));
+    if (span.length < (uint64_t)array->length * (origin->index_bits / 8u))
+        return fail(batch, NULL, "too few dictionary indices");
+    return convert_indices(&batch->making, span.data, origin, array);
 }
 
 /* The dictionary in force; the fields of its values take their places in the schema's order too. */
@@ -322,10 +327,10 @@ static enum status read_dictionary_field(struct batch_reader *batch,
         batch->dictionary_at++;
     array->dictionary = reader->dictionaries[batch->dictionary_at].values;
     if (!array->dictionary)
-        return error_set(batch->err, STATUS_INVALID, "arrow: column %.100s: no dictionary yet",
-                         field->name);
+        return error_set(batch->making.err, STATUS_INVALID,
+                         "arrow: column %.100s: no dictionary yet", field->name);
     if (field->origin && field->origin->index_bits)
-        return convert_indices(batch, field->origin, array);
+        return take_indices(batch, field->origin, array);
     return take_values(batch, array->length * (int64_t)sizeof(int32_t), &array->values);
 }
 
@@ -334,16 +339,16 @@ static enum status read_array(struct batch_reader *batch, const struct arrow_fie
 {
     struct span validity;
     int64_t null_count;
-    batch->field = field;
+    batch->making.field = field;
     TRY(take_node(batch, &array->length, &null_count));
     int64_t length = array->length;
     if (!field->is_dictionary && field->type == ARROW_NULL)
         return STATUS_OK;
-    TRY(batch_take_buffer(batch, &validity));
+    TRY(take_buffer(batch, &validity));
     if (validity.length == 0 && null_count)
-        return batch_fail(batch, batch->nodes - 16, "nulls without validity bits");
+        return fail(batch, batch->nodes - 16, "nulls without validity bits");
     if (validity.length && validity.length < (uint64_t)bits_bytes(length))
-        return batch_fail(batch, validity.data, "too few validity bits");
+        return fail(batch, validity.data, "too few validity bits");
     array->validity = validity.length ? validity.data : NULL;
     if (field->is_dictionary)
         return read_dictionary_field(batch, field, array);
@@ -372,13 +377,14 @@ static enum status read_column(struct batch_reader *batch, const struct arrow_fi
     struct arrow_array array = {0};
     TRY(read_array(batch, field, &array));
     if (array.length != length)
-        return error_set(batch->err, STATUS_INVALID,
+        return error_set(batch->making.err, STATUS_INVALID,
                          "arrow: column %.100s: another length than its batch", field->name);
-    enum status status = array_check(field, &array, &checking, batch->err);
-    batch->fault = checking.fault;
+    enum status status = array_check(field, &array, &checking, batch->making.err);
+    batch->making.fault = checking.fault;
     TRY(status);
     if (!checking.is_canonical)
-        return array_copy_canonical(field, &array, batch->arena, out_array, batch->err);
+        return array_copy_canonical(field, &array, batch->making.arena, out_array,
+                                    batch->making.err);
     *out_array = array;
     return STATUS_OK;
 }
@@ -393,7 +399,7 @@ static enum status read_compression(struct batch_reader *batch, struct flat_read
     batch->codec = flat_number(flat, &compression, 0, 1, IPC_CODEC_LZ4);
     if ((batch->codec != IPC_CODEC_LZ4 && batch->codec != IPC_CODEC_ZSTD) ||
         flat_number(flat, &compression, 1, 1, 0) != 0)
-        return error_set(batch->err, STATUS_UNSUPPORTED, "arrow: unknown compression");
+        return error_set(batch->making.err, STATUS_UNSUPPORTED, "arrow: unknown compression");
     return STATUS_OK;
 }
 
@@ -408,13 +414,13 @@ static enum status begin_batch(struct batch_reader *batch, struct ipc_message *m
     struct flat_vector view_counts = flat_vector(flat, header, 4, 8);
     TRY(read_compression(batch, flat, header));
     if (flat->failed || !header->at)
-        return invalid(batch->err, "damaged batch");
+        return invalid(batch->making.err, "damaged batch");
     if (message->body.length > body_bytes_max)
-        return error_set(batch->err, STATUS_TOO_LARGE, "arrow: a body of %zu bytes",
+        return error_set(batch->making.err, STATUS_TOO_LARGE, "arrow: a body of %zu bytes",
                          message->body.length);
     /* Columns of nulls take no bytes: what has no weight must not have any number of rows. */
     if (length < 0 || length > INT32_MAX || (uint64_t)length > body_bytes_max)
-        return invalid(batch->err, "bad number of rows");
+        return invalid(batch->making.err, "bad number of rows");
     batch->body = message->body;
     batch->nodes = flat->data + nodes.at;
     batch->nodes_left = nodes.count;
@@ -422,19 +428,20 @@ static enum status begin_batch(struct batch_reader *batch, struct ipc_message *m
     batch->buffer_count = buffers.count;
     batch->view_counts = flat->data + view_counts.at;
     batch->view_counts_left = view_counts.count;
-    batch->expand_left = body_bytes_max;
-    batch->taken = arena_alloc_zero(batch->arena, buffers.count, sizeof *batch->taken);
+    batch->making.bytes_left = body_bytes_max;
+    batch->making.bytes_max = body_bytes_max;
+    batch->taken = arena_alloc_zero(batch->making.arena, buffers.count, sizeof *batch->taken);
     if (!batch->taken)
-        return no_memory(batch->arena, batch->err);
+        return arena_no_memory(batch->making.arena, batch->making.err);
     *out_length = length;
     return STATUS_OK;
 }
 
 static enum status end_batch(struct batch_reader *batch)
 {
-    batch->fault = NULL;
+    batch->making.fault = NULL;
     if (batch->nodes_left || batch->buffer_at != batch->buffer_count)
-        return invalid(batch->err, "more nodes or buffers than the schema has");
+        return invalid(batch->making.err, "more nodes or buffers than the schema has");
     return STATUS_OK;
 }
 
@@ -444,9 +451,9 @@ static enum status read_dictionary_values(struct batch_reader *batch, struct ipc
                                           struct arrow_array **out_values)
 {
     int64_t length;
-    struct arrow_array *values = arena_alloc_zero(batch->arena, 1, sizeof *values);
+    struct arrow_array *values = arena_alloc_zero(batch->making.arena, 1, sizeof *values);
     if (!values)
-        return no_memory(batch->arena, batch->err);
+        return arena_no_memory(batch->making.arena, batch->making.err);
     TRY(begin_batch(batch, message, data, &length));
     TRY(read_column(batch, field, length, values));
     TRY(end_batch(batch));
@@ -463,10 +470,10 @@ static enum status grow_dictionary(struct arrow_reader *reader, const struct arr
     size_t bytes_before = arena->bytes_total;
     struct arrow_array *sum = arena_alloc_zero(arena, 1, sizeof *sum);
     if (!sum)
-        return no_memory(arena, err);
+        return arena_no_memory(arena, err);
     enum status status = array_concat(field, first, *inout_values, arena, sum, err);
     if (status == STATUS_NO_MEMORY)
-        return no_memory(arena, err);
+        return arena_no_memory(arena, err);
     TRY(status);
     size_t bytes = arena->bytes_total - bytes_before;
     if (reader->keeps_current_only && bytes > reader->growth_left)
@@ -502,7 +509,7 @@ enum status ipc_dictionary_batch_read(struct arrow_reader *reader, struct ipc_me
     struct arena apart;
     struct arrow_array *values;
     struct flat_reader *flat = &message->flat;
-    struct batch_reader batch = {.reader = reader, .arena = &reader->arena, .err = err};
+    struct batch_reader batch = {.reader = reader, .making = {.arena = &reader->arena, .err = err}};
     int64_t id = flat_number(flat, &message->header, 0, 8, 0);
     bool is_delta = flat_number(flat, &message->header, 2, 1, 0) != 0;
     while (batch.dictionary_at < reader->dictionary_count &&
@@ -517,14 +524,14 @@ enum status ipc_dictionary_batch_read(struct arrow_reader *reader, struct ipc_me
     bool is_apart = reader->keeps_current_only && !dictionary->is_inner;
     arena_init(&apart, reader->arena.bytes_max);
     if (is_apart)
-        batch.arena = &apart;
+        batch.making.arena = &apart;
     enum status status = STATUS_OK;
-    if (memory && !arena_adopt(batch.arena, memory, message->bytes)) {
+    if (memory && !arena_adopt(batch.making.arena, memory, message->bytes)) {
         mem_free(memory);
-        status = no_memory(batch.arena, err);
+        status = arena_no_memory(batch.making.arena, err);
     }
     if (status == STATUS_OK)
-        status = read_dictionary(reader, message, &batch, dictionary, is_delta, batch.arena,
+        status = read_dictionary(reader, message, &batch, dictionary, is_delta, batch.making.arena,
                                  &values, err);
     if (status != STATUS_OK) {
         reader->fault = find_fault(&batch, message);
@@ -544,13 +551,13 @@ enum status ipc_record_batch_read(struct arrow_reader *reader, struct ipc_messag
 {
     const struct arrow_schema *schema = reader->schema;
     struct arrow_batch result = {.schema = schema};
-    struct batch_reader batch = {.reader = reader, .arena = &result.arena, .err = err};
+    struct batch_reader batch = {.reader = reader, .making = {.arena = &result.arena, .err = err}};
     enum status status;
     arena_init(&result.arena, reader->arena.bytes_max);
     TRY_OR_DONE(status, begin_batch(&batch, message, &message->header, &result.length));
     result.columns = arena_alloc_zero(&result.arena, schema->field_count, sizeof *result.columns);
     if (!result.columns) {
-        status = no_memory(&result.arena, err);
+        status = arena_no_memory(&result.arena, err);
         goto done;
     }
     for (uint32_t i = 0; i < schema->field_count; i++)

@@ -81,31 +81,6 @@ enum status ipc_message_read(struct span bytes, const struct arrow_limits *limit
 
 /* ---- schema ---- */
 
-static enum status unsupported(const struct schema_reader *reader, const struct arrow_field *field,
-                               const char *what)
-{
-    return error_set(reader->err, STATUS_UNSUPPORTED, "arrow: column %.100s: %s", field->name,
-                     what);
-}
-
-static enum status out_of_memory(const struct schema_reader *reader)
-{
-    return error_set(reader->err, STATUS_NO_MEMORY, "arrow: no memory for a schema");
-}
-
-static enum status read_name(struct schema_reader *reader, const struct flat_table *table,
-                             struct arrow_field *field)
-{
-    enum { NAME_BYTES_MAX = 1024 };
-    struct span name = flat_text(reader->flat, table, 0);
-    if (name.length > NAME_BYTES_MAX || !utf8_is_valid(name.data, name.length) ||
-        (name.length && memchr(name.data, 0, name.length)))
-        return invalid(reader->err, "bad column name");
-    field->name = arena_copy_text(reader->arena, (const char *)name.data, name.length);
-    return field->name ? STATUS_OK : out_of_memory(reader);
-}
-
-/* Indices are int32; others are taken where origins are. */
 static enum status read_index_type(const struct schema_reader *reader,
                                    const struct flat_table *encoding,
                                    const struct arrow_field *field, struct arrow_origin *origin)
@@ -115,13 +90,7 @@ static enum status read_index_type(const struct schema_reader *reader,
         return STATUS_OK;
     int64_t bits = flat_number(reader->flat, &type, 0, 4, 0);
     bool is_signed = flat_number(reader->flat, &type, 1, 1, 0) != 0;
-    if (bits == 32 && is_signed)
-        return STATUS_OK;
-    if (!reader->takes_origins || (bits != 8 && bits != 16 && bits != 32 && bits != 64))
-        return unsupported(reader, field, "dictionary indices other than int32");
-    origin->index_bits = (uint8_t)bits;
-    origin->index_is_unsigned = !is_signed;
-    return STATUS_OK;
+    return field_set_index(&reader->making, field, origin, bits, is_signed);
 }
 
 static enum status read_dictionary(struct schema_reader *reader, const struct flat_table *table,
@@ -130,14 +99,15 @@ static enum status read_dictionary(struct schema_reader *reader, const struct fl
     struct flat_reader *flat = reader->flat;
     struct flat_table encoding = flat_child(flat, table, 4);
     if (!encoding.at)
-        return flat->failed ? invalid(reader->err, "damaged dictionary encoding") : STATUS_OK;
+        return flat->failed ? invalid(reader->making.err, "damaged dictionary encoding")
+                            : STATUS_OK;
     int64_t id = flat_number(flat, &encoding, 0, 8, 0);
     TRY(read_index_type(reader, &encoding, field, origin));
     if (id < 0 || id == INT64_MAX)
-        return unsupported(reader, field, "this dictionary id");
+        return type_refuse(&reader->making, field, "this dictionary id");
     for (int64_t i = 0; i < reader->dictionaries; i++)
         if (reader->ids[i] == id)
-            return unsupported(reader, field, "a dictionary shared with another column");
+            return type_refuse(&reader->making, field, "a dictionary shared with another column");
     int64_t ordinal = reader->dictionaries++;
     reader->ids[ordinal] = id;
     field->is_dictionary = true;
@@ -148,39 +118,14 @@ static enum status read_dictionary(struct schema_reader *reader, const struct fl
 static enum status read_metadata(struct schema_reader *reader, const struct flat_table *table,
                                  struct arrow_field *field, struct arrow_origin *origin)
 {
-    enum { PAIRS_MAX = 256, NAME_BYTES_MAX = 256 };
+    enum { PAIRS_MAX = 256 };
     struct flat_reader *flat = reader->flat;
     struct flat_vector pairs = flat_vector(flat, table, 6, 4);
     for (uint32_t i = 0; !flat->failed && i < pairs.count && i < PAIRS_MAX; i++) {
         struct flat_table pair = flat_element(flat, &pairs, i);
-        struct span key = flat_text(flat, &pair, 0), text = flat_text(flat, &pair, 1);
-        int64_t id;
-        if (span_equal(key, span_of_text(IPC_FIELD_ID_KEY)) && text.length &&
-            parse_i64((const char *)text.data, text.length, &id) && id > 0 && id <= INT32_MAX)
-            field->field_id = (int32_t)id;
-        if (reader->takes_origins && span_equal(key, span_of_text(IPC_EXTENSION_KEY)) &&
-            text.length && text.length <= NAME_BYTES_MAX && utf8_is_valid(text.data, text.length)) {
-            origin->extension =
-                arena_copy_text(reader->arena, (const char *)text.data, text.length);
-            if (!origin->extension)
-                return out_of_memory(reader);
-        }
+        TRY(field_set_metadata(&reader->making, field, origin, flat_text(flat, &pair, 0),
+                               flat_text(flat, &pair, 1)));
     }
-    return STATUS_OK;
-}
-
-/* What there is to say about a field beside its type, if anything. */
-static enum status keep_origin(const struct schema_reader *reader,
-                               const struct arrow_origin *origin, struct arrow_field *field)
-{
-    if (origin->kind == ARROW_ORIGIN_SAME && !origin->timezone && !origin->extension &&
-        !origin->index_bits)
-        return STATUS_OK;
-    struct arrow_origin *kept = arena_alloc(reader->arena, sizeof *kept);
-    if (!kept)
-        return out_of_memory(reader);
-    *kept = *origin;
-    field->origin = kept;
     return STATUS_OK;
 }
 
@@ -190,16 +135,8 @@ static enum status read_field(struct schema_reader *reader, const struct flat_ta
 static enum status read_fields(struct schema_reader *reader, const struct flat_vector *vector,
                                uint32_t depth, struct arrow_field **out_fields)
 {
-    if (depth > reader->limits->depth_max)
-        return error_set(reader->err, STATUS_LIMIT, "arrow: columns nested deeper than %u",
-                         reader->limits->depth_max);
-    if (vector->count > reader->fields_left)
-        return error_set(reader->err, STATUS_LIMIT, "arrow: more than %u columns",
-                         reader->limits->field_count_max);
-    reader->fields_left -= vector->count;
-    struct arrow_field *fields = arena_alloc_zero(reader->arena, vector->count, sizeof *fields);
-    if (!fields)
-        return out_of_memory(reader);
+    struct arrow_field *fields;
+    TRY(fields_alloc(&reader->making, vector->count, depth, &fields));
     for (uint32_t i = 0; i < vector->count; i++) {
         struct flat_table table = flat_element(reader->flat, vector, i);
         TRY(read_field(reader, &table, depth, &fields[i]));
@@ -213,12 +150,12 @@ static enum status skip_entries(struct schema_reader *reader, struct flat_vector
 {
     struct flat_reader *flat = reader->flat;
     if (children->count != 1)
-        return invalid(reader->err, "a map without entries");
+        return invalid(reader->making.err, "a map without entries");
     struct flat_table entries = flat_element(flat, children, 0);
     int64_t type = flat_number(flat, &entries, 2, 1, 0);
     *children = flat_vector(flat, &entries, 5, 4);
     if (flat->failed || type != IPC_STRUCT || children->count != 2)
-        return invalid(reader->err, "a map whose entries are not pairs");
+        return invalid(reader->making.err, "a map whose entries are not pairs");
     return STATUS_OK;
 }
 
@@ -227,19 +164,19 @@ static enum status read_field(struct schema_reader *reader, const struct flat_ta
 {
     struct flat_reader *flat = reader->flat;
     struct arrow_origin origin = {.kind = ARROW_ORIGIN_SAME};
-    TRY(read_name(reader, table, field));
+    TRY(field_set_name(&reader->making, field, flat_text(flat, table, 0)));
     field->is_nullable = flat_number(flat, table, 1, 1, 0) != 0;
     TRY(ipc_type_read(reader, table, field, &origin));
     TRY(read_dictionary(reader, table, field, &origin));
     TRY(read_metadata(reader, table, field, &origin));
-    TRY(keep_origin(reader, &origin, field));
+    TRY(field_keep_origin(&reader->making, field, &origin));
     struct flat_vector children = flat_vector(flat, table, 5, 4);
     if (field->type == ARROW_MAP)
         TRY(skip_entries(reader, &children));
     enum arrow_layout layout = type_layout(field->type);
     if (flat->failed || (layout != LAYOUT_LIST && layout != LAYOUT_STRUCT && children.count) ||
         (field->type == ARROW_LIST && children.count != 1))
-        return invalid(reader->err, "damaged column");
+        return invalid(reader->making.err, "damaged column");
     field->child_count = children.count;
     if (children.count)
         TRY(read_fields(reader, &children, depth + 1, &field->children));
@@ -257,14 +194,14 @@ enum status ipc_schema_read(struct flat_reader *flat, const struct flat_table *t
     struct flat_vector fields = flat_vector(flat, table, 1, 4);
     struct arrow_schema schema = {.field_count = fields.count};
     struct schema_reader reader = {.flat = flat,
-                                   .limits = limits,
-                                   .arena = arena,
-                                   .err = err,
-                                   .takes_origins = takes_origins,
-                                   .fields_left = limits->field_count_max};
+                                   .making = {.limits = limits,
+                                              .arena = arena,
+                                              .err = err,
+                                              .takes_origins = takes_origins,
+                                              .fields_left = limits->field_count_max}};
     reader.ids = mem_alloc_zero((size_t)limits->field_count_max + 1, sizeof *reader.ids);
     if (!reader.ids)
-        return out_of_memory(&reader);
+        return schema_no_memory(&reader.making);
     enum status status = flat->failed ? invalid(err, "damaged schema")
                                       : read_fields(&reader, &fields, 1, &schema.fields);
     mem_free(reader.ids);

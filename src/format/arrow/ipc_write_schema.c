@@ -174,11 +174,7 @@ static size_t write_dictionary_encoding(struct flat_writer *flat, int64_t id)
     return at;
 }
 
-struct pair {
-    const char *key, *value;
-};
-
-static size_t write_metadata(struct flat_writer *flat, const struct pair *pairs, size_t count)
+static size_t write_metadata(struct flat_writer *flat, const struct field_pair *pairs, size_t count)
 {
     size_t at = flat_offsets(flat, count);
     for (size_t i = 0; i < count; i++) {
@@ -188,20 +184,6 @@ static size_t write_metadata(struct flat_writer *flat, const struct pair *pairs,
         flat_patch(flat, pair[1].at, flat_string(flat, pairs[i].value));
     }
     return at;
-}
-
-/* The field's id and its extension's name, where it has them; `id_text` holds the former. */
-static size_t list_metadata(const struct arrow_field *field, char id_text[I64_TEXT_MAX + 1],
-                            struct pair out_pairs[2])
-{
-    size_t count = 0;
-    memset(id_text, 0, I64_TEXT_MAX + 1);
-    i64_to_text(id_text, field->field_id);
-    if (field->field_id)
-        out_pairs[count++] = (struct pair){IPC_FIELD_ID_KEY, id_text};
-    if (field->origin && field->origin->extension)
-        out_pairs[count++] = (struct pair){IPC_EXTENSION_KEY, field->origin->extension};
-    return count;
 }
 
 struct schema_writer {
@@ -231,8 +213,8 @@ static size_t write_field(struct schema_writer *schema, const struct arrow_field
     struct flat_writer *flat = schema->flat;
     bool is_original;
     char id_text[I64_TEXT_MAX + 1];
-    struct pair pairs[2];
-    size_t pair_count = list_metadata(field, id_text, pairs);
+    struct field_pair pairs[2];
+    size_t pair_count = field_list_metadata(field, id_text, pairs);
     struct flat_slot slots[] = {FLAT_OFFSET,
                                 FLAT_BYTE(field->is_nullable),
                                 FLAT_BYTE(type_id(field, &is_original)),

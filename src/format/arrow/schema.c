@@ -102,6 +102,19 @@ void arrow_type_describe(const struct arrow_field *field, struct buf *out)
         buf_put_byte(out, ']');
 }
 
+size_t field_list_metadata(const struct arrow_field *field, char id_text[I64_TEXT_MAX + 1],
+                           struct field_pair out_pairs[2])
+{
+    size_t count = 0;
+    memset(id_text, 0, I64_TEXT_MAX + 1);
+    i64_to_text(id_text, field->field_id);
+    if (field->field_id)
+        out_pairs[count++] = (struct field_pair){ARROW_FIELD_ID_KEY, id_text};
+    if (field->origin && field->origin->extension)
+        out_pairs[count++] = (struct field_pair){ARROW_EXTENSION_KEY, field->origin->extension};
+    return count;
+}
+
 static const struct arrow_origin *copy_origin(const struct arrow_origin *from, struct arena *arena)
 {
     struct arrow_origin *copy = arena_alloc(arena, sizeof *copy);

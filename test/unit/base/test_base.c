@@ -249,6 +249,29 @@ static void test_arena_adopts(void **state)
     arena_deinit(&arena);
 }
 
+static void note_release(void *context)
+{
+    int **at = context; /* lies in the arena */
+    *(*at)++ = 7;
+}
+
+static void test_arena_defers(void **state)
+{
+    (void)state;
+    struct arena arena;
+    int noted[3] = {0}, *at = noted;
+    arena_init(&arena, 0);
+    int **place = arena_alloc(&arena, sizeof *place);
+    *place = at;
+    assert_true(arena_defer(&arena, note_release, place));
+    assert_true(arena_defer(&arena, note_release, place));
+    assert_int_equal(noted[0], 0);
+    arena_deinit(&arena);
+    assert_int_equal(noted[1], 7);
+    assert_int_equal(noted[2], 0);
+    arena_deinit(&arena);
+}
+
 static void test_error_messages_keep_their_beginning(void **state)
 {
     (void)state;
@@ -379,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_buf_reports_its_limit_once),
         cmocka_unit_test(test_arena_bound),
         cmocka_unit_test(test_arena_adopts),
+        cmocka_unit_test(test_arena_defers),
         cmocka_unit_test(test_error_messages_keep_their_beginning),
         cmocka_unit_test(test_dates),
         cmocka_unit_test(test_lines),

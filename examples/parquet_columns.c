@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * parquet_columns FILE NAME...: those columns of a Parquet file, a row a line. Of the others
+ * nothing is read. Integers, doubles and texts are printed, of other types a question mark.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "format/parquet/parquet.h"
+#include "os/os.h"
+
+static void print_slot(const struct arrow_field *field, const struct arrow_array *array, int64_t i)
+{
+    if (!arrow_is_valid(array, i))
+        printf("null");
+    else if (field->type == ARROW_INT64)
+        printf("%" PRId64, ((const int64_t *)array->values)[i]);
+    else if (field->type == ARROW_DOUBLE)
+        printf("%g", ((const double *)array->values)[i]);
+    else if (field->type == ARROW_UTF8)
+        printf("%.*s", array->offsets[i + 1] - array->offsets[i],
+               (const char *)array->values + array->offsets[i]);
+    else
+        printf("?");
+}
+
+static enum status print(const char *path, const char *const *names, size_t count,
+                         struct error *err)
+{
+    struct buf bytes = {0};
+    struct arena arena = {0};
+    struct arrow_schema wanted;
+    struct parquet_file *file = NULL;
+    struct parquet_reader *reader = NULL;
+    struct parquet_limits limits = parquet_limits_default();
+    struct parquet_read_options options = {.schema = &wanted};
+    enum status status;
+    TRY_OR_DONE(status, files_read(env_real(), path, UINT32_MAX, &bytes, err));
+    struct span span = span_of(bytes.data, bytes.length);
+    TRY_OR_DONE(status, parquet_file_open(byte_source_of_span(&span), &limits, &file, err));
+    TRY_OR_DONE(status, parquet_schema_select(file, names, count, &arena, &wanted, err));
+    TRY_OR_DONE(status, parquet_reader_create(file, &options, &reader, err));
+    for (size_t group = 0; group < file->group_count; group++) {
+        struct arrow_batch batch;
+        TRY_OR_DONE(status, parquet_reader_read(reader, group, &batch, err));
+        for (int64_t i = 0; i < batch.length; i++)
+            for (uint32_t j = 0; j < wanted.field_count; j++) {
+                print_slot(&wanted.fields[j], &batch.columns[j], i);
+                putchar(j + 1 < wanted.field_count ? '\t' : '\n');
+            }
+        arrow_batch_deinit(&batch);
+    }
+done:
+    parquet_reader_destroy(reader);
+    parquet_file_close(file);
+    arena_deinit(&arena);
+    buf_deinit(&bytes);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err;
+    const char *const *names = (const char *const *)argv + 2;
+    if (argc > 2 && print(argv[1], names, (size_t)argc - 2, &err) == STATUS_OK)
+        return 0;
+    fprintf(stderr, "%s\n", argc > 2 ? err.message : "usage: parquet_columns FILE NAME...");
+    return 1;
+}
