@@ -2,6 +2,7 @@
 """B3: Parquet written from Arrow in memory, one thread, beside polars, pyarrow, DuckDB and DataFusion."""
 import os
 import pathlib
+import sys
 
 from benchlib.common import record
 from benchlib.parquet import DATA, GROUP_ROWS, PROGRAMS, ask, compare, facts, fast_directory, in_turn, names
@@ -40,6 +41,7 @@ def write_in_turn(programs, data, row_group_rows):
 
 
 def rows_of_case(case, programs, data, row_group_rows, labels):
+    print(f"B3: {case}", file=sys.stderr)
     answers, arrow_mb = write_in_turn(programs, data, row_group_rows), facts(data)["arrow_bytes"] / 1e6
     rows = [row_of(case, labels[program], answers[program], "MB/s of Arrow", lambda s: arrow_mb / s)
             for program in programs]

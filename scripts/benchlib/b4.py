@@ -3,6 +3,7 @@
 spans; from the file that each program wrote itself, and all from pyarrow's."""
 import os
 import pathlib
+import sys
 import tempfile
 
 from benchlib.common import BUILD, record, run
@@ -20,6 +21,7 @@ def milliseconds(seconds):
 
 def rows_of_case(case, answers, labels):
     rows = [row_of(case, labels[program], answers[program], "ms", milliseconds) for program in answers]
+    print(f"B4: {case}", file=sys.stderr)
     for row in rows:
         row["by_cpu"] = round(row["by_cpu"], 1)
     return compare(rows, False) if len(rows) > 1 else rows

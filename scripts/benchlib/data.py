@@ -15,6 +15,7 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
@@ -22,6 +23,10 @@ BATCH_ROWS = 65536
 GROUP_ROWS = 122880
 DAY_NS = 86400 * 10 ** 9
 BEGIN_NS = 1767225600 * 10 ** 9  # 2026-01-01
+WORDS = ("carefully quickly slyly furiously blithely fluffily silent ironic final express special pending regular "
+         "bold even unusual close deposits packages requests accounts theodolites instructions foxes ideas pinto "
+         "beans platelets dependencies excuses asymptotes courts dolphins sleep wake nag haggle cajole boost "
+         "integrate detect engage use about above among across along after the of for to at in on").split()
 HEX = np.array([f"{i:02x}".encode() for i in range(256)])
 
 
@@ -164,9 +169,8 @@ def make_lineitem(rows=3000000):
     line = np.arange(rows) - np.maximum.accumulate(np.where(first, np.arange(rows), 0)) + 1
     quantity, part = random.integers(1, 51, rows), random.integers(1, 200001, rows)
     ship = random.integers(8036, 10562, rows).astype(np.int32)
-    words = ("carefully", "quickly", "slyly", "the", "ironic", "final", "deposits", "packages", "requests",
-             "sleep", "above", "among", "bold", "regular", "accounts", "theodolites")
-    phrases = [" ".join(words[i] for i in row) for row in random.integers(0, 16, (200000, 4)).tolist()]
+    pairs = [f"{a} {b}" for a in WORDS for b in WORDS]
+    comments = [texts(pairs, random.integers(0, len(pairs), rows)) for _ in range(2)]
     return pa.table({
         "l_orderkey": pa.array(order // 8 * 32 + order % 8 + 1),
         "l_partkey": pa.array(part),
@@ -185,7 +189,7 @@ def make_lineitem(rows=3000000):
                                 random.integers(0, 4, rows)),
         "l_shipmode": texts(["REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB"],
                             random.integers(0, 7, rows)),
-        "l_comment": texts(phrases, random.integers(0, 200000, rows))})
+        "l_comment": pc.binary_join_element_wise(*comments, " ")})
 
 
 def save(directory, name, table):
