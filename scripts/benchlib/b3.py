@@ -15,7 +15,7 @@ CASES = (("spans", GROUP_ROWS), ("spans", 1 << 20), ("logs", GROUP_ROWS), ("line
 
 
 def check(source, target, rows, is_ours):
-    """After the timer: what was written is what was given, and has what is asked of all (ours of each)."""
+    """After the timer: what was written is what was given, and has what is asked of all; ours a page index."""
     found = peer("any", "check", source, target)
     wrong = found["rows"] != rows or found["compression"] != "ZSTD" or not found["has_statistics"]
     if wrong or is_ours and not found["has_index"]:
