@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * B3 and B4: Parquet files written from Arrow batches in memory, and read into them. One thread.
+ * Every mode does its work once to warm up (first_seconds) and then as often as is asked; it prints
+ * one JSON line. scripts/benchlib/peers.py does the same with other programs, in the same words.
+ *
+ * usage: bench_parquet write IN.arrow OUT.parquet ROW_GROUP_ROWS REPEATS
+ *        bench_parquet grow IN.arrow OUT.parquet ROW_GROUP_ROWS COPIES    one file, rows repeated
+ *        bench_parquet scan IN.parquet REPEATS [COLUMN...]
+ *        bench_parquet lookup IN.parquet COLUMN VALUE...                  opened anew for each
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "format/arrow/arrow.h"
+#include "format/parquet/parquet.h"
+#include "os/os.h"
+
+enum { RUNS_MAX = 256, BATCHES_MAX = 4096 };
+
+static _Noreturn void fail(const struct error *err)
+{
+    fprintf(stderr, "bench_parquet: %s\n", err->message);
+    exit(1);
+}
+
+static void must(enum status status, const struct error *err)
+{
+    if (status != STATUS_OK)
+        fail(err);
+}
+
+/* ---- time and memory ---- */
+
+/* What the runs took, the warm-up first. */
+struct runs {
+    double wall[RUNS_MAX], cpu[RUNS_MAX];
+    int count;
+    double began_wall, began_cpu;
+    double rss_before_mib;
+};
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static double status_mib(const char *name)
+{
+    char line[256];
+    double kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, name, strlen(name)) == 0)
+            kib = strtod(line + strlen(name) + 1, NULL);
+    }
+    if (file)
+        fclose(file);
+    return kib / 1024;
+}
+
+/* The peak counts from here on. */
+static void runs_init(struct runs *runs)
+{
+    memset(runs, 0, sizeof *runs);
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (file) {
+        fputs("5\n", file);
+        fclose(file);
+    }
+    runs->rss_before_mib = status_mib("VmRSS");
+}
+
+static void run_begin(struct runs *runs)
+{
+    runs->began_cpu = cpu_seconds();
+    runs->began_wall = (double)env_mono_ns(env_real()) / 1e9;
+}
+
+static void run_end(struct runs *runs)
+{
+    CHECK(runs->count < RUNS_MAX);
+    runs->wall[runs->count] = (double)env_mono_ns(env_real()) / 1e9 - runs->began_wall;
+    runs->cpu[runs->count++] = cpu_seconds() - runs->began_cpu;
+}
+
+static void print_list(const char *name, const double *values, int count)
+{
+    printf(",\"%s\":[", name);
+    for (int i = 0; i < count; i++)
+        printf("%s%.6f", i ? "," : "", values[i]);
+    printf("]");
+}
+
+/* With one run there was no warm-up. */
+static void runs_print(const struct runs *runs, int64_t rows, uint64_t file_bytes)
+{
+    int warm = runs->count > 1;
+    printf("{\"rows\":%lld,\"file_bytes\":%llu,\"first_seconds\":%.6f", (long long)rows,
+           (unsigned long long)file_bytes, runs->wall[0]);
+    print_list("seconds", runs->wall + warm, runs->count - warm);
+    print_list("cpu_seconds", runs->cpu + warm, runs->count - warm);
+    printf(",\"rss_before_mib\":%.1f,\"peak_over_mib\":%.1f}\n", runs->rss_before_mib,
+           status_mib("VmHWM") - runs->rss_before_mib);
+}
+
+/* ---- files ---- */
+
+struct source_file {
+    struct env_file *file;
+    struct byte_source source;
+};
+
+static enum status read_source(void *context, uint64_t offset, size_t bytes, void *place,
+                               struct error *err)
+{
+    for (size_t got = 0, step = 0; got < bytes; got += step) {
+        TRY(env_read(context, offset + got, (uint8_t *)place + got, bytes - got, &step, err));
+        if (step == 0)
+            return error_set(err, STATUS_IO, "the file became shorter");
+    }
+    return STATUS_OK;
+}
+
+static void source_open(const char *path, struct source_file *out)
+{
+    struct error err;
+    struct env_stat stat;
+    must(env_open(env_real(), path, ENV_READ, &out->file, &err), &err);
+    must(env_file_stat(out->file, &stat, &err), &err);
+    out->source = (struct byte_source){read_source, out->file, stat.bytes};
+}
+
+struct target_file {
+    struct env_file *file;
+    uint64_t bytes;
+};
+
+static enum status write_target(void *context, const void *data, size_t bytes, struct error *err)
+{
+    struct target_file *target = context;
+    TRY(env_write(target->file, target->bytes, data, bytes, err));
+    target->bytes += bytes;
+    return STATUS_OK;
+}
+
+/* ---- writing ---- */
+
+struct input {
+    struct source_file source;
+    struct arrow_file *file;
+    struct arrow_batch batches[BATCHES_MAX];
+    int count;
+    int64_t rows;
+};
+
+/* All batches of a file without dictionaries, each of which owns its memory. */
+static struct input *input_load(const char *path)
+{
+    struct error err;
+    struct arrow_limits limits = arrow_limits_default();
+    struct input *input = mem_alloc_zero(1, sizeof *input);
+    CHECK(input);
+    source_open(path, &input->source);
+    must(arrow_file_open(input->source.source, &limits, &input->file, &err), &err);
+    enum status status;
+    while ((status = arrow_file_next(input->file, &input->batches[input->count], &err)) ==
+           STATUS_OK) {
+        input->rows += input->batches[input->count++].length;
+        CHECK(input->count < BATCHES_MAX);
+    }
+    CHECK(arrow_file_facts(input->file).dictionary_count == 0);
+    if (status != STATUS_NOT_FOUND)
+        fail(&err);
+    return input;
+}
+
+static void input_free(struct input *input)
+{
+    for (int i = 0; i < input->count; i++)
+        arrow_batch_deinit(&input->batches[i]);
+    arrow_file_close(input->file);
+    env_close(input->source.file);
+    mem_free(input);
+}
+
+/* The batches `copies` times over, as one file. */
+static void write_rows(const struct input *input, struct target_file *target,
+                       int64_t row_group_rows, int copies)
+{
+    struct error err;
+    struct parquet_options options = parquet_options_default();
+    struct parquet_file_metrics metrics;
+    struct parquet_writer *writer;
+    options.row_group_rows = row_group_rows;
+    must(parquet_writer_create(arrow_file_schema(input->file), &options,
+                               (struct sink){write_target, target}, &writer, &err),
+         &err);
+    for (int copy = 0; copy < copies; copy++) {
+        for (int i = 0; i < input->count; i++)
+            must(parquet_writer_write(writer, &input->batches[i], &err), &err);
+    }
+    must(parquet_writer_finish(writer, &metrics, &err), &err);
+    parquet_file_metrics_deinit(&metrics);
+    parquet_writer_destroy(writer);
+}
+
+/* Each time into a file of no bytes. */
+static void bench_write(const char *in, const char *out, int64_t row_group_rows, int repeats,
+                        int copies)
+{
+    struct error err;
+    struct runs runs;
+    struct target_file target = {0};
+    struct input *input = input_load(in);
+    must(env_open(env_real(), out, ENV_WRITE | ENV_CREATE, &target.file, &err), &err);
+    runs_init(&runs);
+    for (int i = 0; i <= repeats; i++) {
+        target.bytes = 0;
+        must(env_truncate(target.file, 0, &err), &err);
+        run_begin(&runs);
+        write_rows(input, &target, row_group_rows, copies);
+        run_end(&runs);
+    }
+    env_close(target.file);
+    runs_print(&runs, input->rows * copies, target.bytes);
+    input_free(input);
+}
+
+/* ---- reading ---- */
+
+/* An opened file, and a reader of some of its columns (none named: of all). */
+struct table {
+    struct source_file source;
+    struct parquet_file *file;
+    struct parquet_reader *reader;
+    struct arrow_schema schema;
+    struct arena arena; /* of the schema */
+};
+
+static void table_open(const char *path, struct table *out)
+{
+    struct error err;
+    struct parquet_limits limits = parquet_limits_default();
+    memset(out, 0, sizeof *out);
+    source_open(path, &out->source);
+    must(parquet_file_open(out->source.source, &limits, &out->file, &err), &err);
+}
+
+static void table_choose(struct table *table, const char *const *columns, size_t count)
+{
+    struct error err;
+    struct parquet_read_options options = {0};
+    parquet_reader_destroy(table->reader);
+    if (count) {
+        must(
+            parquet_schema_select(table->file, columns, count, &table->arena, &table->schema, &err),
+            &err);
+        options.schema = &table->schema;
+    }
+    must(parquet_reader_create(table->file, &options, &table->reader, &err), &err);
+}
+
+static void table_close(struct table *table)
+{
+    parquet_reader_destroy(table->reader);
+    parquet_file_close(table->file);
+    arena_deinit(&table->arena);
+    env_close(table->source.file);
+}
+
+static void bench_scan(const char *path, int repeats, const char *const *columns, size_t count)
+{
+    struct error err;
+    struct runs runs;
+    struct table table;
+    int64_t rows = 0;
+    uint64_t bytes = 0;
+    runs_init(&runs);
+    for (int i = 0; i <= repeats; i++) {
+        rows = 0;
+        run_begin(&runs);
+        table_open(path, &table);
+        table_choose(&table, columns, count);
+        for (size_t group = 0; group < table.file->group_count; group++) {
+            struct arrow_batch batch;
+            must(parquet_reader_read(table.reader, group, &batch, &err), &err);
+            rows += batch.length;
+            arrow_batch_deinit(&batch);
+        }
+        bytes = table.source.source.file_bytes;
+        table_close(&table);
+        run_end(&runs);
+    }
+    runs_print(&runs, rows, bytes);
+}
+
+/* ---- looking up ---- */
+
+static const char *const lookup_method = "row groups by their statistics, then whole groups";
+
+static int compare(struct span a, struct span b)
+{
+    int order = memcmp(a.data, b.data, size_min(a.length, b.length));
+    return order ? order : (a.length > b.length) - (a.length < b.length);
+}
+
+static bool group_may_hold(const struct parquet_chunk *chunk, struct span value)
+{
+    const struct parquet_statistics *statistics = &chunk->statistics;
+    return (!statistics->has_min || compare(value, statistics->min) >= 0) &&
+           (!statistics->has_max || compare(value, statistics->max) <= 0);
+}
+
+static size_t find_rows(const struct arrow_array *array, struct span value,
+                        struct arrow_row **out_rows)
+{
+    size_t count = 0;
+    struct arrow_row *rows = mem_alloc(sizeof *rows * ((size_t)array->length + 1));
+    CHECK(rows);
+    for (int64_t i = 0; i < array->length; i++) {
+        const uint8_t *text = (const uint8_t *)array->values + array->offsets[i];
+        if (arrow_is_valid(array, i) &&
+            (size_t)(array->offsets[i + 1] - array->offsets[i]) == value.length &&
+            memcmp(text, value.data, value.length) == 0)
+            rows[count++] = (struct arrow_row){.batch = 0, .row = (uint32_t)i};
+    }
+    *out_rows = rows;
+    return count;
+}
+
+/* The rows of one group, all columns, into a batch that is dropped. */
+static int64_t lookup_in_group(struct table *table, size_t group, const char *column,
+                               struct span value)
+{
+    struct error err;
+    struct arrow_batch keys, all, found;
+    struct arrow_row *rows;
+    table_choose(table, &column, 1);
+    must(parquet_reader_read(table->reader, group, &keys, &err), &err);
+    size_t count = find_rows(&keys.columns[0], value, &rows);
+    arrow_batch_deinit(&keys);
+    if (count) {
+        const struct arrow_batch *from = &all;
+        table_choose(table, NULL, 0);
+        must(parquet_reader_read(table->reader, group, &all, &err), &err);
+        must(arrow_gather(&from, 1, rows, count, &found, &err), &err);
+        arrow_batch_deinit(&found);
+        arrow_batch_deinit(&all);
+    }
+    mem_free(rows);
+    return (int64_t)count;
+}
+
+/* All that a lookup is: a reader that takes a filter goes here. */
+static int64_t lookup(const char *path, const char *column, struct span value)
+{
+    struct table table;
+    uint32_t leaf = 0;
+    int64_t rows = 0;
+    table_open(path, &table);
+    while (leaf < table.file->leaf_count && strcmp(table.file->leaves[leaf].path, column) != 0)
+        leaf++;
+    CHECK(leaf < table.file->leaf_count);
+    for (size_t group = 0; group < table.file->group_count; group++) {
+        if (group_may_hold(&table.file->groups[group].chunks[leaf], value))
+            rows += lookup_in_group(&table, group, column, value);
+    }
+    table_close(&table);
+    return rows;
+}
+
+static void bench_lookup(const char *path, const char *column, char **values, int count)
+{
+    struct runs runs;
+    int64_t rows = 0;
+    runs_init(&runs);
+    for (int i = 0; i < count && i < RUNS_MAX; i++) {
+        run_begin(&runs);
+        rows += lookup(path, column, span_of_text(values[i]));
+        run_end(&runs);
+    }
+    runs_print(&runs, rows, 0);
+}
+
+static int64_t number(const char *text)
+{
+    int64_t value;
+    if (!parse_i64(text, strlen(text), &value) || value < 0 || value > INT32_MAX) {
+        fprintf(stderr, "bench_parquet: %s is not a number\n", text);
+        exit(2);
+    }
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+    int words = argc - 2;
+    if (strcmp(mode, "write") == 0 && words == 4)
+        bench_write(argv[2], argv[3], number(argv[4]), (int)number(argv[5]), 1);
+    else if (strcmp(mode, "grow") == 0 && words == 4)
+        bench_write(argv[2], argv[3], number(argv[4]), 0, (int)number(argv[5]));
+    else if (strcmp(mode, "scan") == 0 && words >= 2)
+        bench_scan(argv[2], (int)number(argv[3]), (const char *const *)argv + 4, (size_t)words - 2);
+    else if (strcmp(mode, "lookup") == 0 && words >= 3)
+        bench_lookup(argv[2], argv[3], argv + 4, words - 2);
+    else if (strcmp(mode, "lookup-method") == 0)
+        printf("%s\n", lookup_method);
+    else
+        return 2;
+    return 0;
+}
