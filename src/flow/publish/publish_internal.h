@@ -338,7 +338,7 @@ struct lane {
     struct publish_waiter *waiters;
     struct publish_lane_info info;
     /* of the thread that works on it: */
-    unsigned damage;          /* DAMAGED_...: files of its own; it is halted then */
+    unsigned damage;  /* DAMAGED_...: files of its own; it is halted then */
     bool is_deciding; /* a command works on it: what it finds is its answer, and no new halt */
     bool is_halt_of_damage;   /* nothing to decide yet: `accept` looks again (lane_resume) */
     bool is_recovered;        /* record and table have been looked at since the start */
