@@ -80,6 +80,9 @@ static const struct command commands[] = {
                   {"--commit", "MODE", "auto, wait_for or force"},
                   {"--producer", "ID",
                    "with sequence numbers: a request is stored once, however often sent"},
+                  {"--retries", "N",
+                   "of one request: when the server puts it off, or, with --producer, is\n"
+                   "lost; 200"},
                   {"--receipts", "FILE", "what the server answered, for --verify"},
                   {"--verify", "FILE",
                    "reads the tables and compares them with what the seed says"},
@@ -90,7 +93,8 @@ static const struct command commands[] = {
                  "1   --verify: something does not\n"
                  "2   the server refused\n"
                  "3   --verify: there are no tables\n"
-                 "74  the server was lost",
+                 "74  the server was lost before all was stored\n"
+                 "75  the server put a request off, retry after retry",
     },
     {
         .name = "doctor",
