@@ -89,12 +89,15 @@ static const struct command commands[] = {
                   {"--json", NULL, "the report as one object"}},
         .example =
             "sluice gen --profile logs --items 2000 --commit force --receipts receipts.jsonl",
-        .exits = "0   all was stored; --verify: all stands in the tables, once, as it was sent\n"
-                 "1   --verify: something does not\n"
-                 "2   the server refused\n"
-                 "3   --verify: there are no tables\n"
-                 "74  the server was lost before all was stored\n"
-                 "75  the server put a request off, retry after retry",
+        .exits =
+            "0   all was stored; --verify: all stands in the tables, once, as it was sent\n"
+            "1   --verify: something does not\n"
+            "2   the server refused\n"
+            "2, 3, 6, 74  --verify: a table that the receipts concern cannot be read, or only\n"
+            "    in part; what can be is compared all the same\n"
+            "3   --verify: there are no tables\n"
+            "74  the server was lost before all was stored\n"
+            "75  the server put a request off, retry after retry",
     },
     {
         .name = "doctor",
