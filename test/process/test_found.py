@@ -250,3 +250,24 @@ def test_one_job_commands_make_no_data_directory(tmp_path, words):
                            "--api-port", "1"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 3 and "typo" in done.stderr
     assert not (tmp_path / "typo").exists()
+
+
+@pytest.mark.parametrize("which", ["--otlp-http-port", "--api-port"])
+def test_a_taken_port_leaves_no_directory(tmp_path, which):
+    """The log was made first, and stayed behind."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        flags = {"--otlp-http-port": "0", "--api-port": "0", which: str(taken.getsockname()[1])}
+        done = subprocess.run([sluice.BINARY, "serve", "--data-dir", str(tmp_path / "new"), *sum(flags.items(), ())],
+                              capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and "something listens there" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2001:db8::1"])
+@pytest.mark.parametrize("port", ["0", "53"])
+def test_an_address_of_others_is_named_as_that(tmp_path, address, port):
+    """It was asked whether something listens there, and something did."""
+    done = subprocess.run([sluice.BINARY, "serve", "--data-dir", str(tmp_path / "new"), "--listen-address", address,
+                           "--otlp-http-port", port, "--api-port", "0"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and f"{address}: it is no address of this machine" in done.stderr
+    assert not (tmp_path / "new").exists()

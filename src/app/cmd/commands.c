@@ -42,6 +42,7 @@ static const struct command commands[] = {
         .example = "sluice serve --data-dir ./sluice-data --publish-interval 30s",
         .exits = "0   after SIGTERM or SIGINT\n"
                  "2   settings that cannot work\n"
+                 "4   a port is taken\n"
                  "74  a disk failed, at a sync for example: start it again, it recovers\n"
                  "75  another process uses the directory",
     },

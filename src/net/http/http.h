@@ -120,6 +120,9 @@ struct http_options {
 
 struct http_options http_options_default(void);
 
+/* Can a server listen there now? INVALID: it is no address of this machine; EXISTS: something else
+ * listens. Port 0: any. */
+enum status http_address_check(const char *address, uint16_t port, struct error *err) MUST_CHECK;
 enum status http_server_start(struct env *env, const struct http_options *options,
                               struct http_server **out_server, struct error *err) MUST_CHECK;
 uint16_t http_server_port(const struct http_server *server);
