@@ -81,6 +81,8 @@ enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stac
 /* The same for the store and the catalog alone, beside a server. */
 enum status cmd_lake_open(struct invocation *invocation, struct stack *out_stack,
                           struct error *err) MUST_CHECK;
+/* Does another process use the data directory? *out_pid is 0 where the system does not tell. */
+bool cmd_find_user(struct invocation *invocation, int *out_pid);
 /* Says who has the data directory, where that is why it could not be opened. Returns err->status.
  */
 enum status cmd_explain_busy(struct invocation *invocation, struct error *err);
