@@ -79,6 +79,7 @@ MALFORMED = {
     "HTTP/2.0": (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
     "no version": (b"GET /\r\n\r\n", 400),
     "control byte in target": (b"GET /a\x01 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "control byte in a host": (b"GET http://a\x00b/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     "unknown expectation": (head(POST, "Host: a", TYPE, "Expect: 42", "Content-Length: 1"), 417),
     "head too large": (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 20000 + b"\r\n\r\n", 431),
     "too many headers": (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: 1\r\n" * 200 + b"\r\n", 431),

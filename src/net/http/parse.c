@@ -140,6 +140,10 @@ static enum http_method method_of(struct span text)
 static bool parse_target(struct span target, struct http_head *head, struct refusal *refusal)
 {
     static const char scheme[] = "http://";
+    for (size_t i = 0; i < target.length; i++) {
+        if (target.data[i] <= ' ' || target.data[i] >= 0x7f || target.data[i] == '#')
+            REFUSE(400, "bad character in the request target");
+    }
     if (target.length > sizeof scheme - 1 && memcmp(target.data, scheme, sizeof scheme - 1) == 0) {
         const uint8_t *rest = target.data + sizeof scheme - 1;
         size_t left = target.length - (sizeof scheme - 1);
@@ -148,10 +152,6 @@ static bool parse_target(struct span target, struct http_head *head, struct refu
     }
     if (target.length == 0 || target.data[0] != '/')
         REFUSE(400, "request target must begin with a slash");
-    for (size_t i = 0; i < target.length; i++) {
-        if (target.data[i] <= ' ' || target.data[i] >= 0x7f || target.data[i] == '#')
-            REFUSE(400, "bad character in the request target");
-    }
     const uint8_t *mark = memchr(target.data, '?', target.length);
     head->path = span_of(target.data, mark ? (size_t)(mark - target.data) : target.length);
     if (mark)
