@@ -149,6 +149,8 @@ bool server_is_ready(struct server *server, struct buf *out_why)
         if (lane.state != PUBLISH_HALTED && lane.state != PUBLISH_STOOD_DOWN)
             continue;
         is_ready = false;
+        text_make_line(lane.reason);
+        text_make_line(lane.remedy);
         buf_format(out_why, "%s is halted: %s\n  resolve: %s\n", lane.table, lane.reason,
                    lane.remedy);
     }
