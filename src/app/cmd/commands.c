@@ -22,10 +22,14 @@ static const char exit_of_deciding[] =
     "86  the table cannot take the decision; the message says why\n"
     "87  the log no longer holds what would have to be "
     "published again";
-static const char exit_of_reading[] = "0   done\n2   damage, or another format\n"
-                                      "3   there is no such file\n"
-                                      "6   a part of the format that is not supported\n"
-                                      "74  it could not be read";
+/* Of what reads files, whatever their format. */
+#define EXIT_OF_LIMITS                                                                             \
+    "5   a limit is reached: a value, a page or a message larger than is read\n"                   \
+    "6   a part of the format that is not supported\n"                                             \
+    "71  out of memory\n"
+static const char exit_of_reading[] =
+    "0   done\n2   damage, or another format\n"
+    "3   there is no such file\n" EXIT_OF_LIMITS "74  it could not be read";
 static const char exit_of_command[] = "that of the command";
 
 static const struct command commands[] = {
@@ -344,8 +348,7 @@ static const struct command commands[] = {
                   FLAG_JSON},
         .example = "sluice convert FILE.parquet FILE.arrow",
         .exits = "0   done\n2   damage, another format, or a type that OUT's format has not\n"
-                 "3   there is no such file\n4   OUT is there already\n"
-                 "6   a part of the format that is not supported\n"
+                 "3   there is no such file\n4   OUT is there already\n" EXIT_OF_LIMITS
                  "74  it could not be read, or OUT not be written",
     },
     {
