@@ -31,6 +31,7 @@ void log_line(enum log_level level, const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(text + used, sizeof text - used - 1, format, args);
     va_end(args);
+    text_make_line(text + used);
     used = size_min(used + (size_t)(length < 0 ? 0 : length), sizeof text - 2);
     text[used++] = '\n';
     fwrite(text, 1, used, stderr);

@@ -54,6 +54,7 @@ enum status error_set(struct error *err, enum status status, const char *format,
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    text_make_line(text);
     memcpy(err->message, text, sizeof text);
     err->status = status;
     err->os_errno = 0;
@@ -71,6 +72,7 @@ enum status error_set_errno(struct error *err, int os_errno, const char *format,
         length = 0;
     size_t used = size_min((size_t)length, sizeof text - 1);
     snprintf(text + used, sizeof text - used, ": %s", strerror(os_errno));
+    text_make_line(text);
     memcpy(err->message, text, sizeof text);
     err->os_errno = os_errno;
     switch (os_errno) {
@@ -111,6 +113,7 @@ enum status error_prefix(struct error *err, const char *format, ...)
     /* A message that no longer fits loses its end, never its beginning. */
     int more = snprintf(text + used, room, ": %s", err->message);
     UNUSED(more);
+    text_make_line(text);
     memcpy(err->message, text, sizeof text);
     return err->status;
 }

@@ -287,3 +287,11 @@ void text_nearest_offer(struct text_nearest *nearest, const char *name)
         nearest->name = name;
     }
 }
+
+void text_make_line(char *text)
+{
+    for (; *text; text++) {
+        if ((uint8_t)*text < ' ' || *text == 0x7f)
+            *text = ' ';
+    }
+}

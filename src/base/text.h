@@ -13,6 +13,8 @@
 #include "base/bytes.h"
 
 bool utf8_is_valid(const void *text, size_t bytes);
+/* Makes one line of what others said, in place: control characters become spaces. */
+void text_make_line(char *text);
 
 /* The same, quick for the short ASCII that most text is. */
 static inline bool text_is_valid(const void *text, size_t bytes)

@@ -333,6 +333,11 @@ uint64_t os_memory_resident_bytes(void)
     return fields == 2 ? (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
+int os_process_id(void)
+{
+    return getpid();
+}
+
 const char *os_environment(const char *name)
 {
     return getenv(name);

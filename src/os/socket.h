@@ -71,6 +71,7 @@ enum { OS_STDIN = 0, OS_STDOUT = 1, OS_STDERR = 2 };
 bool os_is_terminal(int fd);
 unsigned os_cpu_count(void);
 uint64_t os_memory_resident_bytes(void);
+int os_process_id(void);
 /* Gives memory that was freed, by any thread, back to the system. */
 void os_memory_trim(void);
 /* Raises the soft limit of open files to the hard one; returns what then holds. */

@@ -17,8 +17,10 @@ static void heads(const uint8_t *data, size_t bytes)
         CHECK(!(head.is_chunked && head.has_length));
         http_head_get(&head, "content-type");
         http_query_get(head.query, "commit");
+        CHECK(span_equal(http_peek_path(span_of(data, bytes)), head.path));
         break;
     case HTTP_PARSE_BAD:
+        http_peek_path(span_of(data, bytes));
         CHECK(code >= 400 && why);
         break;
     case HTTP_PARSE_MORE:

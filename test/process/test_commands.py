@@ -46,7 +46,7 @@ def test_each_command_has_a_help_of_its_own(words):
     assert "\nExample:\n  " in text and "\nExit code:\n  " in text
     assert text.count("\n") < 40 and max(map(len, text.splitlines())) <= 100
     flags = text.split("\nFlags, beside")[-1].split("\nExample:")[0] if "\nFlags, beside" in text else ""
-    for flag, value in re.findall(r"^  (--[a-z-]+)( [A-Z]\S*)? ", flags, re.M):
+    for flag, value in re.findall(r"^  (--[a-z-]+)( [\[A-Z]\S*)? ", flags, re.M):
         done = run(*words, flag if value else flag + "=x", expect=2)
         assert done.stderr.startswith(f"sluice: {flag} " + ("needs a value" if value else "takes no value"))
 
@@ -138,7 +138,8 @@ def test_beside_a_server(server):
 def test_gen_says_what_the_server_answered(server):
     """The message of the google.rpc.Status in it, which was printed with the bytes around it."""
     done = run("gen", "--items", 1000, "--otlp-http-port", server.otlp, expect=2)
-    assert done.stderr == "sluice: the server answered 413: the body has more than 65536 bytes\n"
+    assert done.stderr == "sluice: 0 of 1000 items are stored: the server answered 413: the body has more than " \
+        "65536 bytes\n"
     done = run("gen", "--items", 1, "--otlp-http-port", server.api, expect=2)
     assert "answered 404: nothing is served at /v1/traces\n" in done.stderr
 
@@ -217,3 +218,11 @@ def test_other_signs_in_paths_are_read_by_others(tmp_path):
     assert sluice.read_pyiceberg(server.directory, "logs").num_rows == 50
     assert sluice.duckdb_connection().execute(f"SELECT count(*) FROM iceberg_scan('{warehouse}/otel/logs')"
                                               ).fetchone() == (50,)
+
+
+@pytest.mark.parametrize("words", [("parquet",), ("arrow",), ("avro",), ("convert",)], ids=" ".join)
+def test_help_of_what_reads_files_names_their_exits(words):
+    """Limits and memory ended them with codes that no help knew."""
+    text = run(*words, "--help", expect=0).stdout
+    exits = {line.split()[0] for line in text.partition("Exit code:")[2].splitlines() if line.strip()}
+    assert {"0", "2", "3", "5", "6", "71", "74"} <= exits

@@ -220,6 +220,8 @@ def catalog_halt(server, book, how):
         assert lane["remedy"].startswith("put a good copy of catalog.db back")
         assert code == 503 and lane["reason"] in why and lane["remedy"] in why
         assert f'sluice_lane_halted{{table="{lane["table"]}"}} 1' in metrics
+    assert all(line.startswith("  resolve: ") or " is halted: " in line for line in why.splitlines()), why
+    assert all(line[:2] == "20" for line in server.log().splitlines()), "one message, one line"
     assert lanes[0]["remedy"] in server.command("status", check=0).stdout
     for words in (("tables", "list"), ("doctor",)):
         done = server.command(*words)

@@ -273,3 +273,69 @@ def test_a_large_attribute_that_many_rows_share_stays_readable(tmp_path):
     rows = [parts.row_group(i).num_rows for i in range(parts.num_row_groups)]
     assert sum(rows) == 4_000 and max(rows) * 200_000 < 512 << 20 and len(rows) == 2
     server.stop()
+
+
+@pytest.mark.parametrize("which", ["--otlp-http-port", "--api-port"])
+def test_a_taken_port_leaves_no_directory(tmp_path, which):
+    """The log was made first, and stayed behind."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        flags = {"--otlp-http-port": "0", "--api-port": "0", which: str(taken.getsockname()[1])}
+        done = subprocess.run([sluice.BINARY, "serve", "--data-dir", str(tmp_path / "new"), *sum(flags.items(), ())],
+                              capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and "something listens there" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2001:db8::1"])
+@pytest.mark.parametrize("port", ["0", "53"])
+def test_an_address_of_others_is_named_as_that(tmp_path, address, port):
+    """It was asked whether something listens there, and something did."""
+    done = subprocess.run([sluice.BINARY, "serve", "--data-dir", str(tmp_path / "new"), "--listen-address", address,
+                           "--otlp-http-port", port, "--api-port", "0"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and f"{address}: it is no address of this machine" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_doctor_beside_the_server_of_the_directory(tmp_path):
+    """It called both ports bad; those of a stranger still are."""
+    server = sluice.Server(tmp_path / "data").start()
+    ports = ("--otlp-http-port", str(server.otlp), "--api-port", str(server.api))
+
+    def doctor(directory):
+        done = subprocess.run([sluice.BINARY, "doctor", "--json", "--data-dir", str(directory), *ports],
+                              capture_output=True, text=True, timeout=60)
+        return done.returncode, {x["check"]: (x["is_good"], x["detail"]) for x in json.loads(done.stdout)}
+    code, found = doctor(server.directory)
+    for name, port in (("otlp port", server.otlp), ("api port", server.api)):
+        assert found[name] == (True, f"127.0.0.1 port {port} is in use by the server of this directory, "
+                                     f"pid {server.process.pid}")
+    assert code == 0
+    code, found = doctor(tmp_path / "other")
+    assert code == 1 and not found["otlp port"][0] and "something listens there" in found["api port"][1]
+    server.stop()
+
+
+READ_ONLY = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"']
+
+
+def test_data_that_cannot_be_written_can_be_read(tmp_path):
+    """`doctor` found nothing wrong with the warehouse; `tables list` and `gen --verify` could not open the catalog."""
+    server = sluice.Server(tmp_path / "data", "--publish-interval", "100ms").start()
+    assert subprocess.run([sluice.BINARY, "gen", "--otlp-http-port", str(server.otlp), "--profile", "logs", "--items",
+                           "100", "--receipts", tmp_path / "r"], capture_output=True).returncode == 0
+    server.wait_published()
+    server.stop()
+
+    def run(*words):
+        return subprocess.run([*READ_ONLY, str(server.directory), sluice.BINARY, *words, "--data-dir",
+                               str(server.directory), "--otlp-http-port", "0", "--api-port", "0"],
+                              capture_output=True, text=True, timeout=60)
+    done = run("tables", "list")
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip("this machine lets nobody mount")
+    assert done.returncode == 0 and "otel.logs" in done.stdout.split(), done.stderr
+    done = run("gen", "--verify", str(tmp_path / "r"))
+    assert done.returncode == 0 and "100 equal" in done.stdout, done.stderr
+    done = run("doctor")
+    bad = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("BAD")]
+    assert done.returncode == 1 and bad == ["data", "warehouse"], done.stdout

@@ -141,8 +141,38 @@ def test_deletion_vectors_are_refused(server, tmp_path):
     generate(server, tmp_path / "r", items=600)
     table = spans(server)
     add_position_deletes(table, next(iter(table.scan().plan_files())).file, [0], "PUFFIN")
-    said = server.command("gen", "--verify", str(tmp_path / "r"), check=6).stderr
+    said = server.command("gen", "--verify", str(tmp_path / "r"), check=6).stdout
     assert "otel.spans has position deletes in PUFFIN (a deletion vector?)" in said
+
+
+def test_a_table_without_positions_stops_nobody_else(server, tmp_path):
+    """Receipts of logs alone could not be checked because of a table that is none of theirs."""
+    generate(server, tmp_path / "logs", profile="logs", items=600)
+    generate(server, tmp_path / "spans", items=600)
+    server.stop()
+    with spans(server).update_schema() as update:
+        update.delete_column("_sluice_seq")
+    result = verify(server, tmp_path / "logs", 0)
+    assert result["equal"] == 600 and result["unchecked"] == [
+        "otel.spans could not be checked (these receipts do not concern it): otel.spans has no column _sluice_seq"]
+    result = verify(server, tmp_path / "spans", 2)
+    assert result["missing"] == 600 and result["unchecked"] == [
+        "otel.spans could not be checked: otel.spans has no column _sluice_seq"]
+
+
+def test_a_damaged_file_leaves_the_others(server, tmp_path):
+    generate(server, tmp_path / "r", items=600)
+    generate(server, tmp_path / "more", items=300)
+    (path, count), *others = sluice.data_files(server.directory, "spans")
+    assert others
+    with open(path, "r+b") as file:
+        file.seek(-20, os.SEEK_END)
+        file.write(b"\xff" * 20)
+    both = [verify(server, tmp_path / name, None) for name in ("r", "more")]
+    assert sum(result["equal"] for result in both) == 900 - count
+    assert all(os.path.basename(path) in text for result in both for text in result["unchecked"])
+    assert [len(result["unchecked"]) for result in both] == [1, 1]
+    assert server.command("gen", "--verify", str(tmp_path / "r")).returncode not in (0, 1)
 
 
 def test_positions_that_were_promoted(server, tmp_path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input over real sockets: a clear answer, neighbours stored, memory bounded."""
 import gzip
+import json
 import os
 import socket
 import threading
@@ -78,6 +79,7 @@ MALFORMED = {
     "HTTP/2.0": (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
     "no version": (b"GET /\r\n\r\n", 400),
     "control byte in target": (b"GET /a\x01 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "control byte in a host": (b"GET http://a\x00b/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     "unknown expectation": (head(POST, "Host: a", TYPE, "Expect: 42", "Content-Length: 1"), 417),
     "head too large": (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 20000 + b"\r\n\r\n", 431),
     "too many headers": (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: 1\r\n" * 200 + b"\r\n", 431),
@@ -96,6 +98,68 @@ def test_malformed_requests_are_refused_and_the_connection_closed(server, name, 
     assert b"Connection: close" in received
 
 
+def status_of(received):
+    """(code, gRPC code, message) of an answer whose body is a google.rpc.Status."""
+    top, _, body = received.partition(b"\r\n\r\n")
+    assert b"Content-Type: application/x-protobuf" in top, received
+    assert body[0] == 0x08 and body[2] == 0x12 and body[3] == len(body) - 4, body
+    return int(top.split()[1]), body[1], body[4:].decode()
+
+
+@pytest.mark.parametrize("data, code, grpc, word", [
+    (head(POST, "Host: a", TYPE, f"Content-Length: {2 * MiB}"), 413, 8, "1048576"),
+    (head(POST, "Host: a", f"Content-Length: {2 * MiB}"), 413, 8, "1048576"),
+    (head(POST, "Host: a", TYPE, "Transfer-Encoding: chunked") + b"100001\r\n" + b"\0" * 0x100001, 413, 8, "large"),
+    (head(POST, "Host: a", TYPE, "Transfer-Encoding: chunked") + b"zz\r\n", 400, 3, "chunk"),
+    (head("POST /v1/traces HTTP/1.1", TYPE), 400, 3, "Host"),
+    (b"POST /v1/metrics HTTP/1.1\nHost: a\n\n", 400, 3, "line feed"),
+    (head(POST, "Host: a", TYPE, "Expect: 42", "Content-Length: 1"), 417, 3, "expectation"),
+    (b"POST /v1/logs?a=b HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 20000, 431, 8, "head too large"),
+    (head(POST, "Host: a", TYPE, "Transfer-Encoding: gzip, chunked"), 501, 12, "chunked"),
+], ids=["413", "413 no type", "413 chunked", "400 chunk", "400 head", "400 line", "417", "431", "501"])
+def test_refusals_of_the_http_server_are_in_the_encoding_of_otlp(server, data, code, grpc, word):
+    """They were plain text, which an SDK cannot read."""
+    received = talk(server, data)
+    assert status_of(received)[:2] == (code, grpc) and word in status_of(received)[2]
+    elsewhere = data.replace(b"/v1/logs", b"/elsewhere", 1).replace(b"/v1/traces", b"/elsewhere").replace(
+        b"/v1/metrics", b"/elsewhere")
+    assert b"Content-Type: text/plain" in talk(server, elsewhere)
+
+
+def test_errors_to_json_are_json(server):
+    answer = server.post("logs", b"{}", Content_Type="application/json; charset=utf-8")
+    assert answer.code == 415 and answer.headers["Content-Type"] == "application/json"
+    assert json.loads(answer.body) == {"code": 3, "message": "Content-Type must be application/x-protobuf"}
+
+
+@pytest.mark.parametrize("lines, code", [
+    (["Content-Encoding: identity", "Content-Encoding: gzip"], 415),
+    (["Content-Encoding: gzip", "Content-Encoding: identity"], 415),
+    (["Content-Encoding: gzip", "Content-Encoding: gzip"], 415), (["Content-Encoding: gzip, gzip"], 415),
+    (["Content-Encoding: identity, gzip"], 415), (["Content-Encoding: gzip, br"], 415),
+    (["Content-Encoding: identity, identity"], 200), (["Content-Encoding: , identity"], 200),
+    (["Content-Type: application/json"], 400), (["Content-Type: application/x-protobuf"], 200),
+    (["Sluice-Commit: auto", "Sluice-Commit: force"], 400),
+    (["Sluice-Producer: a", "Sluice-Producer: b", "Sluice-Sequence: 1"], 400),
+    (["Sluice-Producer: a", "Sluice-Sequence: 1", "Sluice-Sequence: 2"], 400)],
+    ids=lambda x: x if isinstance(x, int) else " ".join(x))
+def test_headers_that_contradict_are_refused(server, lines, code):
+    """The first one counted, whatever came after it."""
+    body = log_body()
+    received = talk(server, head(POST, "Host: a", TYPE, f"Content-Length: {len(body)}", *lines) + body)
+    assert received.startswith(b"HTTP/1.1 %d " % code), received
+
+
+@pytest.mark.parametrize("trailer, code", [
+    (b"no colon", 400), (b": no name", 400), (b"na me: x", 400), (b"X : x", 400), (b"X: \x01", 400),
+    (b"X: 1\r\nno colon", 400), (b"X: 1\r\nY: a: b", 200), (b"X:", 200)])
+def test_chunk_trailers_are_header_fields(server, trailer, code):
+    body = log_body()
+    chunked = head(POST, "Host: a", TYPE, "Transfer-Encoding: chunked") + \
+        b"%x\r\n%s\r\n0\r\n%s\r\n\r\n" % (len(body), body, trailer)
+    assert talk(server, chunked).startswith(b"HTTP/1.1 %d " % code)
+
+
 def test_methods_paths_and_types(server):
     assert server.post("logs", b"", path="/v1/nothing").code == 404
     assert talk(server, head("GET /v1/logs HTTP/1.1", "Host: a")).startswith(b"HTTP/1.1 405 ")
@@ -105,7 +169,8 @@ def test_methods_paths_and_types(server):
     answer = server.post("logs", b"\xff\xff", )
     assert answer.code == 400 and answer.headers["Content-Type"] == "application/x-protobuf"
     assert b"protobuf" in answer.body and answer.headers["Retry-After"] is None
-    assert server.post("logs", log_body(), path="/v1/logs?commit=sometimes").code == 400
+    answer = server.post("logs", log_body(), path="/v1/logs?commit=sometimes")
+    assert answer.code == 400 and b"the modes are auto, wait_for and force" in answer.body
     assert server.post("logs", log_body(), Sluice_Commit="remote").code == 409
     assert server.post("logs", b"").code == 200, "an empty request is a good one"
 
@@ -163,7 +228,12 @@ def test_half_closed_sockets_get_their_answer(server):
     body = log_body()
     request = head(POST, "Host: a", TYPE, f"Content-Length: {len(body)}") + body
     assert talk(server, request, half_close=True).startswith(b"HTTP/1.1 200 OK")
-    assert talk(server, request[:-1], half_close=True) == b"", "half a request gets no answer"
+    for part in (request[:-1], request[:60]):  # of the body, of the head
+        received = talk(server, part, half_close=True)
+        assert received.startswith(b"HTTP/1.1 400 ") and b"ended before it was whole" in received
+    chunked = head(POST, "Host: a", TYPE, "Transfer-Encoding: chunked") + b"5\r\nabc"
+    assert talk(server, chunked, half_close=True).startswith(b"HTTP/1.1 400 ")
+    assert talk(server, b"", half_close=True) == b"" and talk(server, b"\r\n", half_close=True) == b""
 
 
 def test_a_thousand_idle_and_vanishing_clients_cost_little(server):
@@ -232,6 +302,7 @@ def test_memory_of_bodies_is_bounded(tmp_path):
         try:
             answer = s.recv(1000)
             assert answer.startswith(b"HTTP/1.1 503 ") and b"Retry-After: 1" in answer
+            assert status_of(answer)[1] == 14 and "memory" in status_of(answer)[2]
             refused += 1
         except TimeoutError:
             held.append(s)

@@ -81,6 +81,8 @@ enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stac
 /* The same for the store and the catalog alone, beside a server. */
 enum status cmd_lake_open(struct invocation *invocation, struct stack *out_stack,
                           struct error *err) MUST_CHECK;
+/* Does another process use the data directory? *out_pid is 0 where the system does not tell. */
+bool cmd_find_user(struct invocation *invocation, int *out_pid);
 /* Says who has the data directory, where that is why it could not be opened. Returns err->status.
  */
 enum status cmd_explain_busy(struct invocation *invocation, struct error *err);
@@ -95,6 +97,7 @@ struct gen_options {
     enum gen_profile profile;
     uint64_t seed, items, request_items;
     uint64_t connections;
+    uint64_t retries;        /* of one request */
     uint64_t items_a_second; /* 0: flat out */
     const char *producer;    /* NULL: none; connection i uses "<producer>-<i>" */
     const char *commit;      /* NULL: the default */
@@ -111,12 +114,14 @@ struct gen_options {
  * that a stall counts for all whom it kept waiting. */
 struct gen_report {
     uint64_t requests, items, body_bytes, failed_requests, retries;
+    uint64_t uncommitted_requests; /* `force`: durable only, the server's time-out came first */
     double seconds;
     uint64_t p50_us, p90_us, p99_us, p999_us, max_us;
 };
 
 struct gen_options gen_options_default(void);
-/* Sends it all; the first failure that is no refusal ends it. */
+/* Sends it all; the first request that is refused, lost, or put off once too often ends it: OK says
+ * that everything was stored. IO: the server was lost. BUSY: it put a request off to the end. */
 enum status gen_run(struct env *env, const struct gen_options *options,
                     struct gen_report *out_report, struct error *err) MUST_CHECK;
 

@@ -22,10 +22,14 @@ static const char exit_of_deciding[] =
     "86  the table cannot take the decision; the message says why\n"
     "87  the log no longer holds what would have to be "
     "published again";
-static const char exit_of_reading[] = "0   done\n2   damage, or another format\n"
-                                      "3   there is no such file\n"
-                                      "6   a part of the format that is not supported\n"
-                                      "74  it could not be read";
+/* Of what reads files, whatever their format. */
+#define EXIT_OF_LIMITS                                                                             \
+    "5   a limit is reached: a value, a page or a message larger than is read\n"                   \
+    "6   a part of the format that is not supported\n"                                             \
+    "71  out of memory\n"
+static const char exit_of_reading[] =
+    "0   done\n2   damage, or another format\n"
+    "3   there is no such file\n" EXIT_OF_LIMITS "74  it could not be read";
 static const char exit_of_command[] = "that of the command";
 
 static const struct command commands[] = {
@@ -42,6 +46,7 @@ static const struct command commands[] = {
         .example = "sluice serve --data-dir ./sluice-data --publish-interval 30s",
         .exits = "0   after SIGTERM or SIGINT\n"
                  "2   settings that cannot work\n"
+                 "4   a port is taken\n"
                  "74  a disk failed, at a sync for example: start it again, it recovers\n"
                  "75  another process uses the directory",
     },
@@ -80,17 +85,24 @@ static const struct command commands[] = {
                   {"--commit", "MODE", "auto, wait_for or force"},
                   {"--producer", "ID",
                    "with sequence numbers: a request is stored once, however often sent"},
+                  {"--retries", "N",
+                   "of one request: when the server puts it off, or, with --producer, is\n"
+                   "lost; 200"},
                   {"--receipts", "FILE", "what the server answered, for --verify"},
                   {"--verify", "FILE",
                    "reads the tables and compares them with what the seed says"},
                   {"--json", NULL, "the report as one object"}},
         .example =
             "sluice gen --profile logs --items 2000 --commit force --receipts receipts.jsonl",
-        .exits = "0   all was stored; --verify: all stands in the tables, once, as it was sent\n"
-                 "1   --verify: something does not\n"
-                 "2   the server refused\n"
-                 "3   --verify: there are no tables\n"
-                 "74  the server was lost",
+        .exits =
+            "0   all was stored; --verify: all stands in the tables, once, as it was sent\n"
+            "1   --verify: something does not\n"
+            "2   the server refused\n"
+            "2, 3, 6, 74  --verify: a table that the receipts concern cannot be read, or only\n"
+            "    in part; what can be is compared all the same\n"
+            "3   --verify: there are no tables\n"
+            "74  the server was lost before all was stored\n"
+            "75  the server put a request off, retry after retry",
     },
     {
         .name = "doctor",
@@ -346,8 +358,7 @@ static const struct command commands[] = {
                   FLAG_JSON},
         .example = "sluice convert FILE.parquet FILE.arrow",
         .exits = "0   done\n2   damage, another format, or a type that OUT's format has not\n"
-                 "3   there is no such file\n4   OUT is there already\n"
-                 "6   a part of the format that is not supported\n"
+                 "3   there is no such file\n4   OUT is there already\n" EXIT_OF_LIMITS
                  "74  it could not be read, or OUT not be written",
     },
     {

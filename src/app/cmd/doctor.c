@@ -30,14 +30,13 @@ static void find(struct findings *findings, bool is_good, const char *what, cons
     json_write_object_end(findings->writer);
 }
 
-/* The data directory, or, where it is not there, the nearest one above it, in which it would be
- * made. */
-static enum status find_directory(struct invocation *invocation, char out_dir[PATH_BYTES_MAX],
-                                  struct error *err)
+/* A directory, or, where it is not there, the nearest one above it, in which it would be made. */
+static enum status find_directory(struct invocation *invocation, const char *wanted,
+                                  char out_dir[PATH_BYTES_MAX], struct error *err)
 {
     struct env_stat stat;
     char parent[PATH_BYTES_MAX];
-    TRY(os_absolute_path(invocation->settings.data_dir, out_dir, err));
+    TRY(os_absolute_path(wanted, out_dir, err));
     enum status status;
     while ((status = env_path_stat(invocation->env, out_dir, &stat, err)) == STATUS_NOT_FOUND) {
         path_parent(parent, out_dir);
@@ -48,20 +47,25 @@ static enum status find_directory(struct invocation *invocation, char out_dir[PA
     return status;
 }
 
+/* Makes a file and removes it. */
+static enum status try_writing(struct invocation *invocation, const char *dir, struct error *err)
+{
+    char path[PATH_BYTES_MAX];
+    TRY(path_join(path, dir, PROBE_NAME, err));
+    TRY(files_replace(invocation->env, path, "x", 1, err));
+    return files_remove(invocation->env, path, err);
+}
+
 /* Can what is below `dir` be made and removed there? False: nothing more is worth a look. */
 static bool check_directory(struct invocation *invocation, struct findings *findings,
                             const char *dir, struct error *err)
 {
     const char *data_dir = invocation->settings.data_dir;
-    char path[PATH_BYTES_MAX], detail[PATH_BYTES_MAX + 80];
+    char detail[PATH_BYTES_MAX + 80];
     struct env_volume volume;
     struct env_stat stat;
     bool is_there = env_path_stat(invocation->env, data_dir, &stat, err) == STATUS_OK;
-    enum status status = path_join(path, dir, PROBE_NAME, err);
-    if (status == STATUS_OK)
-        status = files_replace(invocation->env, path, "x", 1, err);
-    if (status == STATUS_OK)
-        status = files_remove(invocation->env, path, err);
+    enum status status = try_writing(invocation, dir, err);
     snprintf(detail, sizeof detail, "%.500s%s", data_dir,
              is_there ? "" : " is not there; the server would create it");
     find(findings, status == STATUS_OK, "data dir", status == STATUS_OK ? detail : err->message);
@@ -107,28 +111,71 @@ static void measure_sync(struct invocation *invocation, struct findings *finding
 
 static void check_warehouse(struct invocation *invocation, struct findings *findings)
 {
-    char uri[PATH_BYTES_MAX];
+    static const char scheme[] = "file://";
+    char uri[PATH_BYTES_MAX], dir[PATH_BYTES_MAX];
     struct store *store = NULL;
     struct error err;
     enum status status = stack_warehouse_uri(&invocation->settings, uri, &err);
     if (status == STATUS_OK)
         status = store_open(invocation->env, uri, &store, &err);
     store_close(store);
+    if (status == STATUS_OK && strncmp(uri, scheme, strlen(scheme)) == 0)
+        status = find_directory(invocation, uri + strlen(scheme), dir, &err);
+    if (status == STATUS_OK && strncmp(uri, scheme, strlen(scheme)) == 0)
+        status = try_writing(invocation, dir, &err);
     find(findings, status == STATUS_OK, "warehouse", status == STATUS_OK ? uri : err.message);
 }
 
-static void check_port(struct invocation *invocation, struct findings *findings, const char *name,
-                       uint64_t port)
+/* The server that runs on this very directory; 0: none answers. What it says of itself must agree
+ * with who holds the directory's lock. */
+static int find_server(struct invocation *invocation, int64_t *out_otlp_port)
 {
-    struct os_socket socket = OS_SOCKET_NONE;
+    struct buf text = {0};
+    struct arena arena;
+    struct json_value *json;
+    struct error err;
+    int code = 0, user, server = 0;
+    int64_t pid = 0;
+    if (!cmd_find_user(invocation, &user))
+        return 0;
+    arena_init(&arena, 0);
+    if (cmd_ask_server(invocation, "GET", "/v1/status", &text, &code, &err) == STATUS_OK &&
+        code == 200 && json_parse(text.data, text.length, &arena, &json, &err) == STATUS_OK &&
+        json_get_i64(json, "pid", &pid) && json_get_i64(json, "otlp_http_port", out_otlp_port) &&
+        (user == 0 || user == pid))
+        server = (int)pid;
+    arena_deinit(&arena);
+    buf_deinit(&text);
+    return server;
+}
+
+static void check_port(struct invocation *invocation, struct findings *findings, const char *name,
+                       uint64_t port, int server)
+{
+    const char *address = invocation->settings.listen_address;
     struct error err;
     char detail[200];
-    bool is_taken = port && os_connect(invocation->settings.listen_address, (uint16_t)port, 500,
-                                       &socket, &err) == STATUS_OK;
-    os_close(socket);
-    snprintf(detail, sizeof detail, "%s port %llu %s", invocation->settings.listen_address,
-             (unsigned long long)port, is_taken ? "is taken" : "is free");
-    find(findings, !is_taken, name, detail);
+    enum status status = STATUS_OK;
+    if (server) {
+        snprintf(detail, sizeof detail,
+                 "%s port %llu is in use by the server of this directory, "
+                 "pid %d",
+                 address, (unsigned long long)port, server);
+    } else {
+        status = http_address_check(address, (uint16_t)port, &err);
+        snprintf(detail, sizeof detail, "%s port %llu is free", address, (unsigned long long)port);
+    }
+    find(findings, status == STATUS_OK, name, status == STATUS_OK ? detail : err.message);
+}
+
+static void check_ports(struct invocation *invocation, struct findings *findings)
+{
+    const struct settings *settings = &invocation->settings;
+    int64_t served = -1;
+    int server = settings->api_port ? find_server(invocation, &served) : 0;
+    bool is_otlp = server && served == (int64_t)settings->otlp_http_port;
+    check_port(invocation, findings, "otlp port", settings->otlp_http_port, is_otlp ? server : 0);
+    check_port(invocation, findings, "api port", settings->api_port, server);
 }
 
 /* Reads it whole, where there is one. */
@@ -163,14 +210,13 @@ int cmd_doctor(struct invocation *invocation)
     if (as_json)
         json_write_array_begin(&writer);
     find(&findings, true, "settings", "loaded and consistent");
-    if (find_directory(invocation, dir, &err) != STATUS_OK)
+    if (find_directory(invocation, invocation->settings.data_dir, dir, &err) != STATUS_OK)
         find(&findings, false, "data dir", err.message);
     else if (check_directory(invocation, &findings, dir, &err))
         measure_sync(invocation, &findings, dir);
     check_catalog(invocation, &findings);
     check_warehouse(invocation, &findings);
-    check_port(invocation, &findings, "otlp port", invocation->settings.otlp_http_port);
-    check_port(invocation, &findings, "api port", invocation->settings.api_port);
+    check_ports(invocation, &findings);
     if (as_json) {
         json_write_array_end(&writer);
         buf_put_byte(&text, '\n');

@@ -11,7 +11,7 @@
 #include "format/codec/codec.h"
 #include "format/wire/wire.h"
 
-enum { RETRIES_MAX = 200, SAMPLES_MAX = 4 << 20, DISTINCT_MAX = 1024 };
+enum { SAMPLES_MAX = 4 << 20, DISTINCT_MAX = 1024, REQUEST_ITEMS_MAX = 10000000 };
 
 struct gen_options gen_options_default(void)
 {
@@ -21,6 +21,7 @@ struct gen_options gen_options_default(void)
         .items = 100000,
         .request_items = 1000,
         .connections = 4,
+        .retries = 200,
         .address = "127.0.0.1",
         .port = 4318,
     };
@@ -33,6 +34,7 @@ struct run {
     uint64_t request_count;
     struct buf *made; /* options->distinct bodies, as they are sent; or NULL */
     _Atomic uint64_t next_request, requests_done, items, body_bytes, failed, retries;
+    _Atomic uint64_t uncommitted; /* `force`: stored, but no table had it in time */
     _Atomic bool must_stop;
     struct env_mutex *lock; /* guards err and receipts */
     struct error err;
@@ -142,7 +144,7 @@ static bool is_printable(struct span text)
 }
 
 /* What an answer says: the message of a google.rpc.Status { code 1, message 2 }, or plain text. */
-static void set_refusal(struct error *err, const struct http_response *response)
+static void set_refusal(struct error *err, const struct http_response *response, enum status status)
 {
     struct wire wire = wire_of(response->body);
     struct wire_field field;
@@ -156,45 +158,77 @@ static void set_refusal(struct error *err, const struct http_response *response)
     while (message.length && message.data[message.length - 1] == '\n')
         message.length--;
     if (message.length && is_printable(message))
-        error_set(err, STATUS_INVALID, "the server answered %d: %.*s", response->code,
+        error_set(err, status, "the server answered %d: %.*s", response->code,
                   (int)size_min(message.length, 300), (const char *)message.data);
     else
-        error_set(err, STATUS_INVALID, "the server answered %d and %zu bytes that are no text",
+        error_set(err, status, "the server answered %d and %zu bytes that are no text",
                   response->code, response->body.length);
 }
 
-/* Sends one request, due at `due_ns`, until it is stored. False: the run has failed. */
+/* Is the same request worth sending again? */
+static bool is_retryable(const struct gen_options *options, enum status status,
+                         const struct http_response *response)
+{
+    if (status != STATUS_OK) /* the outcome is unknown: safe only with a producer's sequence */
+        return options->producer != NULL;
+    return response->code == 429 || response->code == 503 ||
+           (response->code == 504 && options->producer);
+}
+
+/* One code for all ways to lose a server; an answer that is no HTTP is not among them. */
+static void set_lost(struct error *err, enum status status)
+{
+    if (status == STATUS_CLOSED || status == STATUS_TIMEOUT)
+        err->status = STATUS_IO;
+}
+
+static void note_stored(struct sender *sender, uint64_t index, uint64_t items,
+                        const struct http_response *response)
+{
+    struct run *run = sender->run;
+    struct span boundary = http_response_get(response, "sluice-boundary");
+    bool is_forced = run->options->commit && strcmp(run->options->commit, "force") == 0;
+    if (is_forced && !span_equal(boundary, span_of_text("visible")))
+        atomic_fetch_add(&run->uncommitted, 1);
+    note_receipts(run, index, items, response);
+}
+
+/* Sends one request, due at `due_ns`, until it is stored. False: the run has failed, by this
+ * request or by another. */
 static bool send_request(struct sender *sender, struct http_client *client, uint64_t index,
                          uint64_t items, struct span body, int64_t due_ns)
 {
     struct run *run = sender->run;
+    const struct gen_options *options = run->options;
     struct request request = {.body = body};
     struct http_response response;
     struct error err;
     make_fields(sender, &request);
-    for (int attempt = 0; attempt < RETRIES_MAX && !atomic_load(&run->must_stop); attempt++) {
+    for (uint64_t attempt = 0; !atomic_load(&run->must_stop); attempt++) {
         int64_t began_ns = env_mono_ns(run->env);
         began_ns = began_ns < due_ns ? began_ns : due_ns;
         enum status status =
-            http_client_request(client, "POST", gen_profile_path(run->options->profile),
-                                request.fields, request.field_count, body, &response, &err);
+            http_client_request(client, "POST", gen_profile_path(options->profile), request.fields,
+                                request.field_count, body, &response, &err);
         if (status == STATUS_OK && response.code == 200) {
             note_sample(sender, env_mono_ns(run->env) - began_ns);
-            note_receipts(run, index, items, &response);
+            note_stored(sender, index, items, &response);
             return true;
         }
-        if (status == STATUS_OK && response.code != 429 && response.code != 503) {
-            set_refusal(&err, &response);
-            fail_run(run, &err);
-            return false;
+        bool is_again = is_retryable(options, status, &response);
+        if (is_again && attempt < options->retries) {
+            atomic_fetch_add(&run->retries, 1);
+            env_sleep_ms(run->env, status == STATUS_OK ? retry_after_ms(&response) : 200);
+            continue;
         }
-        /* An answer that was lost may be sent again safely only with a producer sequence. */
-        if (status != STATUS_OK && !run->options->producer) {
-            fail_run(run, &err);
-            return false;
-        }
-        atomic_fetch_add(&run->retries, 1);
-        env_sleep_ms(run->env, status == STATUS_OK ? retry_after_ms(&response) : 200);
+        if (status == STATUS_OK)
+            set_refusal(&err, &response, is_again ? STATUS_BUSY : STATUS_INVALID);
+        else
+            set_lost(&err, status);
+        if (is_again)
+            error_prefix(&err, "given up after %llu retries", (unsigned long long)attempt);
+        fail_run(run, &err);
+        return false;
     }
     return false;
 }
@@ -205,7 +239,7 @@ static int64_t wait_for_turn(struct run *run, uint64_t index)
     const struct gen_options *options = run->options;
     if (!options->items_a_second)
         return INT64_MAX;
-    double due_s = (double)(index * options->request_items) / (double)options->items_a_second;
+    double due_s = (double)index * (double)options->request_items / (double)options->items_a_second;
     int64_t due_ns = run->start_ns + (int64_t)(due_s * 1e9);
     int64_t now_ns = env_mono_ns(run->env);
     if (due_ns > now_ns)
@@ -220,6 +254,8 @@ static bool make_body(const struct run *run, struct codec_compressor *compressor
     buf_clear(body);
     buf_clear(packed);
     gen_body(run->options->profile, run->options->seed, index, items, run->base_wall_ns, body);
+    if (buf_status(body, "gen: a request", err) != STATUS_OK)
+        return false;
     return !compressor ||
            codec_compress(compressor, span_of(body->data, body->length), packed, err) == STATUS_OK;
 }
@@ -309,7 +345,8 @@ static void show_progress(struct run *run)
     while (shown < run->request_count && !atomic_load(&run->must_stop)) {
         env_sleep_ms(run->env, 200);
         shown = atomic_load(&run->requests_done);
-        unsigned width = run->request_count ? (unsigned)(shown * 40 / run->request_count) : 40;
+        unsigned width =
+            run->request_count ? (unsigned)((double)shown * 40 / (double)run->request_count) : 40;
         fprintf(stderr, "\r[%-40.*s] %llu items", (int)width,
                 "########################################",
                 (unsigned long long)atomic_load(&run->items));
@@ -345,6 +382,22 @@ static void fill_latencies(struct sender *senders, uint64_t count, struct gen_re
     mem_free(all);
 }
 
+static void fill_report(struct run *run, struct sender *senders, uint64_t count,
+                        struct gen_report *out_report)
+{
+    *out_report = (struct gen_report){
+        .requests = atomic_load(&run->requests_done),
+        .items = atomic_load(&run->items),
+        .body_bytes = atomic_load(&run->body_bytes),
+        .failed_requests = atomic_load(&run->failed),
+        .retries = atomic_load(&run->retries),
+        .uncommitted_requests = atomic_load(&run->uncommitted),
+        .seconds = (double)(env_mono_ns(run->env) - run->start_ns) / 1e9,
+    };
+    if (senders)
+        fill_latencies(senders, count, out_report);
+}
+
 enum status gen_run(struct env *env, const struct gen_options *options,
                     struct gen_report *out_report, struct error *err)
 {
@@ -352,7 +405,8 @@ enum status gen_run(struct env *env, const struct gen_options *options,
     struct sender *senders = mem_alloc_zero((size_t)options->connections, sizeof *senders);
     uint64_t started = 0;
     enum status status = STATUS_OK;
-    run.request_count = (options->items + options->request_items - 1) / options->request_items;
+    run.request_count = options->items / options->request_items;
+    run.request_count += options->items % options->request_items != 0;
     run.lock = env_mutex_create(env);
     run.base_wall_ns = env_wall_ns(env);
     status = make_all(&run, err);
@@ -378,18 +432,11 @@ enum status gen_run(struct env *env, const struct gen_options *options,
         env_thread_join(senders[i].thread);
     if (status == STATUS_OK && atomic_load(&run.failed)) {
         *err = run.err;
-        status = err->status;
+        status = error_prefix(err, "%llu of %llu items are stored",
+                              (unsigned long long)atomic_load(&run.items),
+                              (unsigned long long)options->items);
     }
-    *out_report = (struct gen_report){
-        .requests = atomic_load(&run.requests_done),
-        .items = atomic_load(&run.items),
-        .body_bytes = atomic_load(&run.body_bytes),
-        .failed_requests = atomic_load(&run.failed),
-        .retries = atomic_load(&run.retries),
-        .seconds = (double)(env_mono_ns(env) - run.start_ns) / 1e9,
-    };
-    if (senders)
-        fill_latencies(senders, started, out_report);
+    fill_report(&run, senders, started, out_report);
     for (uint64_t i = 0; i < started; i++)
         mem_free(senders[i].samples_us);
     for (uint64_t i = 0; run.made && i < options->distinct; i++)
@@ -410,16 +457,25 @@ static void print_report(const struct gen_options *options, const struct gen_rep
                ? "{\"profile\":\"%s\",\"seed\":%llu,\"requests\":%llu,\"items\":%llu,"
                  "\"body_bytes\":%llu,\"retries\":%llu,\"seconds\":%.3f,\"items_a_second\":%.0f,"
                  "\"ack_p50_us\":%llu,\"ack_p90_us\":%llu,\"ack_p99_us\":%llu,"
-                 "\"ack_p999_us\":%llu,\"ack_max_us\":%llu}\n"
+                 "\"ack_p999_us\":%llu,\"ack_max_us\":%llu"
                : "profile %s, seed %llu: %llu requests, %llu items, %llu bytes, %llu retries\n"
                  "%.3f s, %.0f items/s; ack p50 %llu us, p90 %llu us, p99 %llu us, p99.9 %llu us, "
-                 "max %llu us\n",
+                 "max %llu us",
            gen_profile_name(options->profile), (unsigned long long)options->seed,
            (unsigned long long)report->requests, (unsigned long long)report->items,
            (unsigned long long)report->body_bytes, (unsigned long long)report->retries,
            report->seconds, rate, (unsigned long long)report->p50_us,
            (unsigned long long)report->p90_us, (unsigned long long)report->p99_us,
            (unsigned long long)report->p999_us, (unsigned long long)report->max_us);
+    if (as_json)
+        printf(",\"uncommitted_requests\":%llu}", (unsigned long long)report->uncommitted_requests);
+    fputs("\n", stdout);
+    if (report->uncommitted_requests)
+        fprintf(stderr,
+                "sluice: %llu of %llu requests are durable, but no table had them before the "
+                "server's time-out\n",
+                (unsigned long long)report->uncommitted_requests,
+                (unsigned long long)report->requests);
 }
 
 static bool is_commit_mode(const char *text)
@@ -450,14 +506,17 @@ int cmd_gen(struct invocation *invocation)
         !cmd_take_number(invocation, "--connections", &options.connections) ||
         !cmd_take_number(invocation, "--rate", &options.items_a_second) ||
         !cmd_take_number(invocation, "--distinct", &options.distinct) ||
+        !cmd_take_number(invocation, "--retries", &options.retries) ||
         !cmd_no_more_words(invocation, 0))
         return 2;
     if (options.commit && !is_commit_mode(options.commit))
         return cmd_usage("--commit %s: auto, wait_for or force", options.commit);
     if (profile && !gen_profile_parse(profile, &options.profile))
         return cmd_usage("--profile %s: shop, wild, logs or metrics", profile);
-    if (!options.request_items || !options.connections || options.connections > 1024)
-        return cmd_usage("--request-items is at least 1, --connections 1 to 1024");
+    if (!options.request_items || options.request_items > REQUEST_ITEMS_MAX)
+        return cmd_usage("--request-items is 1 to %d", REQUEST_ITEMS_MAX);
+    if (!options.connections || options.connections > 1024)
+        return cmd_usage("--connections is 1 to 1024");
     if (options.distinct > DISTINCT_MAX)
         return cmd_usage("--distinct is at most %d", DISTINCT_MAX);
     if (options.distinct && options.receipts_path)

@@ -53,8 +53,10 @@ struct verify {
     struct buf cells; /* of the row at hand */
 
     uint64_t found, missing, repeated, different, foreign, without_receipt;
-    struct buf named; /* texts of differences, NUL after each */
+    struct buf named;     /* texts of differences, NUL after each */
+    struct buf unchecked; /* of tables and files that could not be read */
     uint32_t named_count;
+    enum status worst; /* of those that concern the receipts: the first */
 
     /* of the request at hand */
     const struct request *request;
@@ -74,6 +76,33 @@ static void name_difference(struct verify *verify, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     buf_put(&verify->named, text, strlen(text) + 1);
+}
+
+/* Can rows of the profile stand in the table? */
+static bool is_concerned(const struct verify *verify, const struct publish_table *definition)
+{
+    const char *signal = gen_profile_path(verify->profile) + strlen("/v1/");
+    if (strcmp(signal, "traces") == 0)
+        signal = "spans";
+    return strncmp(definition->name, signal, strlen(signal)) == 0;
+}
+
+/* A table, or a file of one, that cannot be read keeps nobody from checking the others. */
+static enum status note_unchecked(void *context, const struct publish_table *definition,
+                                  struct error *err)
+{
+    struct verify *verify = context;
+    bool is_concern = is_concerned(verify, definition);
+    char text[600];
+    if (err->status == STATUS_NO_MEMORY)
+        return err->status;
+    if (is_concern && verify->worst == STATUS_OK)
+        verify->worst = err->status;
+    snprintf(text, sizeof text, "%s.%s could not be checked%s: %.400s", definition->ns,
+             definition->name, is_concern ? "" : " (these receipts do not concern it)",
+             err->message);
+    buf_put(&verify->unchecked, text, strlen(text) + 1);
+    return STATUS_OK;
 }
 
 /* ---- receipts ---- */
@@ -453,12 +482,15 @@ static enum status run(struct verify *verify, const char *path, struct error *er
     TRY(index_receipts(verify, err));
     CHECK(definition_count <= TABLES_MAX);
     for (size_t i = 0; i < definition_count; i++) {
-        TRY(verify_table_open(&verify->stack, &definitions[i], &verify->tables[i], err));
+        if (verify_table_open(&verify->stack, &definitions[i], &verify->tables[i], err) !=
+            STATUS_OK)
+            TRY(note_unchecked(verify, &definitions[i], err));
         verify->table_count++;
     }
     for (uint32_t i = 0; i < verify->table_count; i++)
         if (verify->tables[i].table)
-            TRY(verify_table_scan(&verify->stack, &verify->tables[i], i, note_rows, verify, err));
+            TRY(verify_table_scan(&verify->stack, &verify->tables[i], i, note_rows, note_unchecked,
+                                  verify, err));
     const struct request *requests = (const void *)verify->requests.data;
     for (size_t i = 0; i < verify->requests.length / sizeof *requests && status == STATUS_OK; i++)
         status = compare_request(verify, &requests[i], &body, err);
@@ -466,12 +498,27 @@ static enum status run(struct verify *verify, const char *path, struct error *er
     return status;
 }
 
+static void print_texts(struct json_writer *writer, const char *key, const struct buf *texts)
+{
+    const char *at = (const char *)texts->data, *end = at ? at + texts->length : at;
+    json_write_key(writer, key);
+    json_write_array_begin(writer);
+    for (; at < end; at += strlen(at) + 1)
+        json_write_text(writer, at);
+    json_write_array_end(writer);
+}
+
+static void put_texts(struct buf *out, const struct buf *texts)
+{
+    const char *at = (const char *)texts->data, *end = at ? at + texts->length : at;
+    for (; at < end; at += strlen(at) + 1)
+        buf_format(out, "%s\n", at);
+}
+
 static void print_result(const struct verify *verify, bool as_json)
 {
     struct buf out = {0};
     struct json_writer writer;
-    const char *at = (const char *)verify->named.data;
-    const char *end = at ? at + verify->named.length : at;
     const struct {
         const char *name;
         uint64_t value;
@@ -489,11 +536,8 @@ static void print_result(const struct verify *verify, bool as_json)
         json_write_key(&writer, counts[i].name);
         json_write_u64(&writer, counts[i].value);
     }
-    json_write_key(&writer, "differences");
-    json_write_array_begin(&writer);
-    for (const char *text = at; text < end; text += strlen(text) + 1)
-        json_write_text(&writer, text);
-    json_write_array_end(&writer);
+    print_texts(&writer, "differences", &verify->named);
+    print_texts(&writer, "unchecked", &verify->unchecked);
     json_write_object_end(&writer);
     buf_put_text(&out, "\n");
     if (!as_json) {
@@ -505,8 +549,8 @@ static void print_result(const struct verify *verify, bool as_json)
                    (unsigned long long)verify->found, (unsigned long long)verify->missing,
                    (unsigned long long)verify->repeated, (unsigned long long)verify->different,
                    (unsigned long long)verify->foreign);
-        for (const char *text = at; text < end; text += strlen(text) + 1)
-            buf_format(&out, "%s\n", text);
+        put_texts(&out, &verify->named);
+        put_texts(&out, &verify->unchecked);
     }
     cmd_print(&out);
 }
@@ -527,9 +571,12 @@ int gen_verify(struct invocation *invocation, const char *receipts_path, bool as
     buf_deinit(&verify.requests);
     buf_deinit(&verify.cells);
     buf_deinit(&verify.named);
+    buf_deinit(&verify.unchecked);
     mem_free(verify.order);
     mem_free(verify.rows);
     if (status != STATUS_OK)
         return cmd_fail(&err);
+    if (verify.worst != STATUS_OK)
+        return status_exit_code(verify.worst);
     return verify.named_count ? 1 : 0;
 }

@@ -257,8 +257,8 @@ static enum status scan_batch(void *context, uint32_t group, const struct arrow_
 }
 
 enum status verify_table_scan(struct stack *stack, const struct verify_table *table,
-                              uint32_t table_index, verify_batch_fn each, void *context,
-                              struct error *err)
+                              uint32_t table_index, verify_batch_fn each,
+                              verify_unchecked_fn unchecked, void *context, struct error *err)
 {
     for (uint32_t i = 0; i < table->plan.file_count; i++) {
         struct scan scan = {.table = table,
@@ -268,10 +268,13 @@ enum status verify_table_scan(struct stack *stack, const struct verify_table *ta
                             .context = context};
         if (scan.live->file.content != ICEBERG_DATA)
             continue;
-        if (!is_parquet(scan.live))
-            return error_set(err, STATUS_UNSUPPORTED, "%.200s is %s", scan.live->file.path,
-                             scan.live->file.format);
-        TRY(read_file(stack, scan.live, &table->wanted, UINT32_MAX, scan_batch, &scan, err));
+        enum status status =
+            is_parquet(scan.live)
+                ? read_file(stack, scan.live, &table->wanted, UINT32_MAX, scan_batch, &scan, err)
+                : error_set(err, STATUS_UNSUPPORTED, "%.200s is %s", scan.live->file.path,
+                            scan.live->file.format);
+        if (status != STATUS_OK)
+            TRY(unchecked(context, table->definition, err));
     }
     return STATUS_OK;
 }

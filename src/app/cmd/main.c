@@ -80,7 +80,8 @@ bool cmd_no_more_words(const struct invocation *invocation, int from)
 
 void cmd_print(struct buf *text)
 {
-    fwrite(text->data, 1, text->length, stdout);
+    if (text->length) /* without, there may be no bytes to point to */
+        fwrite(text->data, 1, text->length, stdout);
     fflush(stdout);
     buf_deinit(text);
 }

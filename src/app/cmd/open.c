@@ -51,13 +51,22 @@ static bool is_locked(struct invocation *invocation, uint64_t *out_inode)
     return is_busy;
 }
 
+bool cmd_find_user(struct invocation *invocation, int *out_pid)
+{
+    uint64_t inode = 0;
+    *out_pid = 0;
+    if (!is_locked(invocation, &inode))
+        return false;
+    *out_pid = lock_holder(invocation->env, inode);
+    return true;
+}
+
 enum status cmd_explain_busy(struct invocation *invocation, struct error *err)
 {
     const char *dir = invocation->settings.data_dir;
-    uint64_t inode = 0;
-    if (err->status != STATUS_BUSY || !is_locked(invocation, &inode))
+    int pid;
+    if (err->status != STATUS_BUSY || !cmd_find_user(invocation, &pid))
         return err->status;
-    int pid = lock_holder(invocation->env, inode);
     if (pid)
         return error_set(err, STATUS_BUSY, "another sluice process, pid %d, is using %s", pid, dir);
     return error_set(err, STATUS_BUSY, "another sluice process is using %s", dir);

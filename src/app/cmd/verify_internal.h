@@ -28,7 +28,7 @@ struct verify_table {
     struct arena arena;
 };
 
-/* NOT_FOUND leaves `out_table->table` NULL and is no failure. */
+/* A table that is not in the catalog leaves `out_table->table` NULL and is no failure. */
 enum status verify_table_open(struct stack *stack, const struct publish_table *definition,
                               struct verify_table *out_table, struct error *err) MUST_CHECK;
 void verify_table_close(struct verify_table *table); /* accepts zeroed */
@@ -37,8 +37,12 @@ void verify_table_close(struct verify_table *table); /* accepts zeroed */
 typedef enum status (*verify_batch_fn)(void *context, struct verify_place first,
                                        const struct arrow_batch *batch, const uint8_t *is_deleted,
                                        struct error *err);
+/* Told of what cannot be read; OK: go on with the rest. */
+typedef enum status (*verify_unchecked_fn)(void *context, const struct publish_table *definition,
+                                           struct error *err);
 enum status verify_table_scan(struct stack *stack, const struct verify_table *table,
-                              uint32_t table_index, verify_batch_fn each, void *context,
+                              uint32_t table_index, verify_batch_fn each,
+                              verify_unchecked_fn unchecked, void *context,
                               struct error *err) MUST_CHECK;
 /* One row group again. */
 enum status verify_group_read(struct stack *stack, const struct verify_table *table,

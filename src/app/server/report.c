@@ -126,6 +126,7 @@ void server_put_status(struct server *server, struct buf *out)
     json_write_object_begin(&writer);
     put_text(&writer, "version", SLUICE_VERSION);
     put_u64(&writer, "started_ms", (uint64_t)(server->started_wall_ns / 1000000));
+    put_u64(&writer, "pid", (uint64_t)os_process_id());
     put_u64(&writer, "resident_bytes", os_memory_resident_bytes());
     put_u64(&writer, "otlp_http_port", server_otlp_port(server));
     put_log(&writer, server);

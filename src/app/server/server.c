@@ -149,6 +149,8 @@ bool server_is_ready(struct server *server, struct buf *out_why)
         if (lane.state != PUBLISH_HALTED && lane.state != PUBLISH_STOOD_DOWN)
             continue;
         is_ready = false;
+        text_make_line(lane.reason);
+        text_make_line(lane.remedy);
         buf_format(out_why, "%s is halted: %s\n  resolve: %s\n", lane.table, lane.reason,
                    lane.remedy);
     }
@@ -241,9 +243,27 @@ static enum status start_api(struct server *server, struct error *err)
     return http_server_start(server->stack.env, &http, &server->api, err);
 }
 
+/* Before anything is made: a start that cannot succeed leaves no log behind. Where there is one,
+ * who uses it tells more than who has the ports. */
+static enum status check_addresses(struct env *env, const struct settings *settings,
+                                   struct error *err)
+{
+    char dir[PATH_BYTES_MAX];
+    struct env_stat stat;
+    TRY(path_join(dir, settings->data_dir, "log", err));
+    if (env_path_stat(env, dir, &stat, err) == STATUS_OK)
+        return STATUS_OK;
+    TRY(http_address_check(settings->listen_address, (uint16_t)settings->otlp_http_port, err));
+    if (settings->api_port && settings->api_port == settings->otlp_http_port)
+        return error_set(err, STATUS_INVALID, "OTLP/HTTP and the API cannot share port %llu",
+                         (unsigned long long)settings->api_port);
+    return http_address_check(settings->listen_address, (uint16_t)settings->api_port, err);
+}
+
 enum status server_start(struct env *env, const struct settings *settings,
                          struct server **out_server, struct error *err)
 {
+    TRY(check_addresses(env, settings, err));
     struct server *server = mem_alloc_zero(1, sizeof *server);
     if (!server)
         return error_set(err, STATUS_NO_MEMORY, "server: out of memory");

@@ -49,13 +49,14 @@ static enum status open_log(struct stack *stack, struct error *err)
     return wal_open(stack->env, &options, &stack->wal, err);
 }
 
-static enum status open_lake(struct stack *stack, struct error *err)
+static enum status open_lake(struct stack *stack, bool only_looks, struct error *err)
 {
     char uri[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
     TRY(stack_warehouse_uri(&stack->settings, uri, err));
     TRY(store_open(stack->env, uri, &stack->store, err));
     TRY(path_join(path, stack->settings.data_dir, "catalog.db", err));
-    struct catalog_sqlite_options options = {.path = path, .name = stack->settings.catalog_name};
+    struct catalog_sqlite_options options = {
+        .path = path, .name = stack->settings.catalog_name, .only_looks = only_looks};
     return catalog_open_sqlite(stack->env, stack->store, &options, &stack->catalog, err);
 }
 
@@ -113,7 +114,7 @@ enum status stack_open(struct env *env, const struct settings *settings, struct 
     TRY(files_make_dirs(env, settings->data_dir, err));
     enum status status = open_log(&stack, err);
     if (status == STATUS_OK)
-        status = open_lake(&stack, err);
+        status = open_lake(&stack, false, err);
     if (status == STATUS_OK)
         status = open_publisher(&stack, err);
     if (status != STATUS_OK) {
@@ -128,7 +129,7 @@ enum status stack_open_lake(struct env *env, const struct settings *settings,
                             struct stack *out_stack, struct error *err)
 {
     struct stack stack = {.env = env, .settings = *settings};
-    enum status status = open_lake(&stack, err);
+    enum status status = open_lake(&stack, true, err);
     if (status != STATUS_OK) {
         stack_close(&stack);
         return status;

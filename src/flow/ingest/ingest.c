@@ -98,6 +98,7 @@ enum status ingest_create(struct env *env, const struct ingest_options *options,
                                                 .path = paths[i],
                                                 .run = ingest_handle,
                                                 .admit = ingest_admit,
+                                                .refuse = ingest_refuse,
                                                 .context = &ingest->route_contexts[i]};
     }
     *out_ingest = ingest;

@@ -138,6 +138,7 @@ void ingest_force(struct ingest_request *request);
 /* otlp_http.c */
 void ingest_handle(void *context, struct http_exchange *exchange);
 bool ingest_admit(void *context, struct http_exchange *exchange);
+void ingest_refuse(void *context, struct http_exchange *exchange, int code, const char *why);
 void ingest_answer(struct ingest_request *request, const char *boundary);
 void ingest_answer_error(struct ingest_request *request, enum status status, const char *message);
 

@@ -81,24 +81,54 @@ void otlp_batch_complete(struct otlp_batch *batch)
             otlp_reach(batch, i);
 }
 
+/* Where a column of the domain is to end that has `rows` rows: its slots without an ordinal are
+ * those of a message that failed half-way. */
+static int64_t column_end(const struct otlp_batch *batch, uint32_t column, int64_t rows)
+{
+    enum otlp_domain domain = batch->table->columns[column].domain;
+    return domain == DOMAIN_ROW ? rows : batch->memos[domain].count;
+}
+
+static void truncate_indices(struct otlp_batch *batch, int64_t rows)
+{
+    for (int d = DOMAIN_RESOURCE; d < DOMAIN_COUNT; d++) {
+        if (batch->indices[d].length > (size_t)rows * sizeof(int32_t))
+            buf_truncate(&batch->indices[d], (size_t)rows * sizeof(int32_t));
+    }
+}
+
+/* Bits that were to begin and found no memory: at the mark none were needed. */
+static void forget_failure(struct arrow_builder *builder)
+{
+    if (builder->validity.length == 0)
+        builder->validity.failed = false;
+    for (uint32_t i = 0; i < builder->child_count; i++)
+        forget_failure(&builder->children[i]);
+}
+
 void otlp_batch_truncate(struct otlp_batch *batch, int64_t rows)
 {
     for (uint32_t i = 0; i < batch->table->column_count; i++) {
-        enum otlp_domain domain = batch->table->columns[i].domain;
-        /* A domain's slots without an ordinal are those of a message that failed half-way. */
-        int64_t length = domain == DOMAIN_ROW ? rows : batch->memos[domain].count;
-        if (length <= batch->columns[i].length) /* else it lags */
-            arrow_builder_truncate(&batch->columns[i], length);
+        int64_t end = column_end(batch, i, rows);
+        forget_failure(&batch->columns[i]);
+        if (end <= batch->columns[i].length) /* else it lags */
+            arrow_builder_truncate(&batch->columns[i], end);
     }
-    for (int d = DOMAIN_RESOURCE; d < DOMAIN_COUNT; d++) {
-        struct buf *indices = &batch->indices[d];
-        size_t bytes = (size_t)rows * sizeof(int32_t);
-        if (indices->length > bytes)
-            buf_truncate(indices, bytes);
-        indices->failed = false;
-    }
+    truncate_indices(batch, rows);
+    for (int d = DOMAIN_RESOURCE; d < DOMAIN_COUNT; d++)
+        batch->indices[d].failed = false;
     batch->rows = rows;
     batch->is_failed = false;
+}
+
+void otlp_batch_drop_row(struct otlp_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->table->column_count; i++) {
+        int64_t end = column_end(batch, i, batch->rows);
+        if (end <= batch->columns[i].length) /* half an element of a list may stand there */
+            arrow_builder_truncate(&batch->columns[i], end);
+    }
+    truncate_indices(batch, batch->rows);
 }
 
 bool otlp_batch_failed(const struct otlp_batch *batch)

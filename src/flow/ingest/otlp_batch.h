@@ -42,7 +42,11 @@ enum status otlp_batch_create(enum otlp_table_id id, struct otlp_batch **out_bat
                               struct error *err) MUST_CHECK;
 void otlp_batch_destroy(struct otlp_batch *batch); /* accepts NULL */
 void otlp_batch_clear(struct otlp_batch *batch);   /* keeps memory */
+/* Back to a mark at which nothing had failed. */
 void otlp_batch_truncate(struct otlp_batch *batch, int64_t rows);
+/* Takes back what was appended for the row at hand, in time that depends on that alone. What has
+ * failed before stays failed. */
+void otlp_batch_drop_row(struct otlp_batch *batch);
 void otlp_batch_complete(struct otlp_batch *batch); /* at the end of a request: nothing lags */
 /* Brings a column of the row domain up to the row at hand. */
 void otlp_batch_catch_up(struct otlp_batch *batch, uint32_t column);

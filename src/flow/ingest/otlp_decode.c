@@ -81,6 +81,7 @@ static inline void prefetch_until(struct otlp_decoder *decoder, const uint8_t *e
 
 /* One level of the request: the singular message 1, the text 3, and whether anything else is there.
  */
+/* False: what stands around the items is broken, and with it the request. */
 static bool read_level(struct otlp_decoder *decoder, struct span message, enum otlp_domain domain,
                        struct span *out_inner, struct span *out_schema_url)
 {
@@ -112,7 +113,8 @@ static bool read_level(struct otlp_decoder *decoder, struct span message, enum o
     }
     decoder->is_domain_raw[domain] = is_raw;
     decoder->domain_generation[domain] = ++decoder->generation;
-    decoder->is_malformed |= wire.is_malformed;
+    if (wire.is_malformed)
+        decoder->malformed_at = field.start;
     return !wire.is_malformed;
 }
 
@@ -338,6 +340,14 @@ static void keep_last_metric(const struct otlp_decoder *decoder, struct otlp_bat
     batch->last_metric_length = decoder->metric.length;
 }
 
+/* Bytes within the item at hand, or what it stands in, that are no message touch nothing else. */
+static void refuse_malformed(struct otlp_decoder *decoder)
+{
+    if (decoder->is_malformed && !decoder->refusal)
+        decoder->refusal = "its bytes are not well-formed protobuf";
+    decoder->is_malformed = false;
+}
+
 /* Makes sure that the message at hand of a domain has an ordinal in this batch. */
 static bool intern(struct otlp_decoder *decoder, struct otlp_batch *batch, enum otlp_domain domain)
 {
@@ -356,11 +366,12 @@ static bool intern(struct otlp_decoder *decoder, struct otlp_batch *batch, enum 
         bool was_raw = decoder->is_raw;
         decoder->is_raw = decoder->is_domain_raw[domain];
         append[domain](decoder, batch);
-        if (!decoder->is_malformed && !decoder->refusal)
+        refuse_malformed(decoder);
+        if (!decoder->refusal)
             ordinal = otlp_memo_add(memo, key, decoder->is_raw);
         decoder->is_raw = was_raw;
         if (ordinal < 0) {
-            batch->is_failed |= !decoder->is_malformed && !decoder->refusal;
+            batch->is_failed |= !decoder->refusal;
             if (decoder->refusal)
                 decoder->refused_generation = decoder->domain_generation[domain];
             return false;
@@ -463,13 +474,41 @@ static void put_dead_letter(struct otlp_decoder *decoder, struct span item)
     batch->rows++;
 }
 
-static void reject(struct otlp_decoder *decoder, struct otlp_batch *batch, struct span item)
+static void note_rejected(struct otlp_decoder *decoder, struct span item)
 {
-    otlp_batch_truncate(batch, batch->rows);
     put_dead_letter(decoder, item);
     if (decoder->rejected++ == 0)
         snprintf(decoder->reject_reason, sizeof decoder->reject_reason, "item %llu: %s",
                  (unsigned long long)(decoder->items - 1), decoder->refusal);
+}
+
+/* Takes back what the row at hand has come to. A table that lacks something of the rows before, for
+ * want of memory, fails the request: afterwards nothing would tell. */
+static void reject(struct otlp_decoder *decoder, struct otlp_batch *batch, struct span item)
+{
+    decoder->is_out_of_memory |= otlp_batch_failed(batch);
+    otlp_batch_drop_row(batch);
+    note_rejected(decoder, item);
+}
+
+/* Begins an item; false: it is one too many. */
+static bool item_begin(struct otlp_decoder *decoder)
+{
+    decoder->is_raw = false;
+    decoder->refusal = NULL;
+    if (++decoder->items > decoder->items_max)
+        decoder->is_too_many = true;
+    return !decoder->is_too_many;
+}
+
+void otlp_reject_malformed(struct otlp_decoder *decoder, struct span item)
+{
+    if (!item_begin(decoder)) {
+        decoder->is_malformed = false;
+        return;
+    }
+    refuse_malformed(decoder);
+    note_rejected(decoder, item);
 }
 
 struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_id table,
@@ -477,12 +516,8 @@ struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_
 {
     struct otlp_batch *batch = batch_of(decoder, table);
     bool is_raw = false;
-    decoder->is_raw = false;
-    decoder->refusal = NULL;
     decoder->longs.length = decoder->longs2.length = 0;
-    if (++decoder->items > decoder->items_max)
-        decoder->is_too_many = true;
-    if (!batch || decoder->is_too_many)
+    if (!item_begin(decoder) || !batch)
         return NULL;
     enum otlp_domain last = table >= TABLE_GAUGE ? DOMAIN_METRIC : DOMAIN_SCOPE;
     for (enum otlp_domain domain = DOMAIN_RESOURCE; domain <= last; domain++) {
@@ -513,7 +548,8 @@ static bool is_plausible(uint64_t nano, int64_t received_us)
 void otlp_row_end(struct otlp_decoder *decoder, struct otlp_batch *batch, struct span item,
                   uint64_t time_nano, uint64_t fallback_nano)
 {
-    if (decoder->refusal) {
+    if (__builtin_expect(decoder->is_malformed || decoder->refusal, 0)) {
+        refuse_malformed(decoder);
         reject(decoder, batch, item);
         return;
     }
@@ -696,6 +732,7 @@ enum status otlp_decode(struct otlp_decoder *decoder, enum otlp_signal signal, s
     decoder->reject_reason[0] = '\0';
     decoder->is_malformed = decoder->is_too_many = decoder->is_too_large = false;
     decoder->is_out_of_memory = false;
+    decoder->malformed_at = NULL;
     decoder->parts = 0;
     for (int i = 0; i < OTLP_TABLE_COUNT; i++)
         decoder->rows_before[i] = decoder->batches[i] ? decoder->batches[i]->rows : 0;
@@ -703,10 +740,14 @@ enum status otlp_decode(struct otlp_decoder *decoder, enum otlp_signal signal, s
         if (field.key == WIRE_KEY(1, WIRE_LEN))
             decode_resource(decoder, signal, field.bytes);
     }
-    decoder->is_malformed |= wire.is_malformed;
+    if (wire.is_malformed)
+        decoder->malformed_at = field.start;
     enum status status = STATUS_OK;
-    if (decoder->is_malformed)
-        status = error_set(err, STATUS_INVALID, "the body is not a well-formed protobuf message");
+    if (decoder->malformed_at)
+        status = error_set(err, STATUS_INVALID,
+                           "the body is not a well-formed protobuf message: the field at byte %zu "
+                           "is broken",
+                           (size_t)(decoder->malformed_at - body.data));
     else if (decoder->is_too_many)
         status = error_set(err, STATUS_TOO_LARGE,
                            "the request has more than %llu items, or %d attributes and other parts",

@@ -2,11 +2,13 @@
  *
  * OTLP protobuf -> columns. One decoder a worker; its batches are filled by request after request.
  *
- * A request that is not well-formed protobuf is refused whole, and what it had appended is rolled
- * back. What is wrong within an item touches that item alone: it is rejected (nested too deeply),
- * with its bytes kept in otel.dead_letters, or stored with the message's bytes in _sluice_raw
- * beside what columns can hold (text that is not UTF-8, ids of wrong length, times beyond int64,
- * keys that stand twice, unknown fields).
+ * A request whose framing is broken, so that nobody can tell its items, is refused whole, and what
+ * it had appended is rolled back. What is wrong within an item touches that item alone: it is
+ * rejected (bytes that are no message, nested too deeply), with its bytes kept in
+ * otel.dead_letters, or stored with the message's bytes in _sluice_raw beside what columns can hold
+ * (text that is not UTF-8, ids of wrong length, times beyond int64, keys that stand twice, unknown
+ * fields). A resource or scope that cannot be stored takes the items below with it; a Metric of
+ * which the points cannot be told is one item.
  *
  * Rules: text without presence is null where empty; keys that stand twice: the last value counts;
  * ids are lower-case hex; values of attributes are text with one type character a pair.
@@ -49,7 +51,8 @@ struct otlp_decoder {
     uint64_t items, rejected, repaired, moved_times;
     char reject_reason[240]; /* the first one */
     uint64_t parts;
-    bool is_malformed, is_too_many, is_too_large, is_out_of_memory;
+    bool is_too_many, is_too_large, is_out_of_memory;
+    const uint8_t *malformed_at; /* the field around items that is broken; NULL: none */
     int64_t rows_before[OTLP_TABLE_COUNT];
 
     /* of the messages around the item */
@@ -64,7 +67,7 @@ struct otlp_decoder {
     uint32_t level_count;
 
     /* of the item */
-    bool is_raw;
+    bool is_raw, is_malformed;
     const char *refusal;         /* why the item must be rejected; NULL: it need not */
     uint64_t refused_generation; /* of a resource or scope that was refused */
     struct buf pairs, pairs2;    /* struct span: attributes, and those of a nested message */
@@ -93,9 +96,11 @@ void otlp_decode_rollback(struct otlp_decoder *decoder);
 /* ---- between the files of the decoder ---- */
 
 /* The batch of a table with the resource, scope and (for metrics) metric of the item interned and
- * their indices appended for one more row; NULL: no memory, malformed, or rejected. */
+ * their indices appended for one more row; NULL: no memory, or rejected. */
 struct otlp_batch *otlp_row_begin(struct otlp_decoder *decoder, enum otlp_table_id table,
                                   struct span item);
+/* Rejects an item of which no row was begun: a message that cannot be read. */
+void otlp_reject_malformed(struct otlp_decoder *decoder, struct span item);
 /* Ends the row: time, receipt time, raw bytes. Rolls it back where the item is to be rejected. */
 void otlp_row_end(struct otlp_decoder *decoder, struct otlp_batch *batch, struct span item,
                   uint64_t time_nano, uint64_t fallback_nano);
@@ -211,7 +216,7 @@ static inline void otlp_put_rare_count(struct otlp_batch *batch, uint32_t column
 
 static inline bool otlp_must_stop(const struct otlp_decoder *decoder)
 {
-    return decoder->is_malformed || decoder->is_too_many || decoder->is_too_large ||
+    return decoder->malformed_at || decoder->is_too_many || decoder->is_too_large ||
            decoder->is_out_of_memory;
 }
 

@@ -11,22 +11,51 @@
 #include "format/wire/wire.h"
 
 static const char protobuf_type[] = "application/x-protobuf";
+static const char json_type[] = "application/json";
 static const char repeat_reason[] = "rejected when this request was first stored";
 
 /* ---- answers ---- */
 
-/* google.rpc.Status { code 1, message 2 } */
+static bool is_media_type(struct span value, const char *type)
+{
+    size_t length = 0;
+    while (length < value.length && value.data[length] != ';' && value.data[length] != ' ')
+        length++;
+    return http_name_is(span_of(value.data, length), type);
+}
+
+/* The text of a JSON string. */
+static void put_json_text(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        uint8_t c = (uint8_t)*text;
+        if (c < ' ' || c == '"' || c == '\\')
+            buf_format(out, "\\u%04x", c);
+        else
+            buf_put_byte(out, c);
+    }
+}
+
+/* google.rpc.Status { code 1, message 2 }, in the request's encoding where that is known. */
 static void answer_status(struct http_exchange *exchange, enum status status, int code,
                           const char *message, uint64_t retry_ms)
 {
     struct buf body = {0};
     char retry_text[24];
     struct http_field retry = {.name = "Retry-After", .value = retry_text};
+    struct span asked = http_head_get(http_exchange_head(exchange), "content-type");
+    bool is_json = asked.data && is_media_type(asked, json_type);
     snprintf(retry_text, sizeof retry_text, "%llu", (unsigned long long)((retry_ms + 999) / 1000));
-    wire_put_varint(&body, 1, (uint64_t)status_grpc_code(status));
-    wire_put_bytes(&body, 2, span_of_text(message));
-    http_respond(exchange, code, protobuf_type, span_of(body.data, body.failed ? 0 : body.length),
-                 &retry, retry_ms > 0);
+    if (is_json) {
+        buf_format(&body, "{\"code\":%d,\"message\":\"", status_grpc_code(status));
+        put_json_text(&body, message);
+        buf_put_text(&body, "\"}");
+    } else {
+        wire_put_varint(&body, 1, (uint64_t)status_grpc_code(status));
+        wire_put_bytes(&body, 2, span_of_text(message));
+    }
+    http_respond(exchange, code, is_json ? json_type : protobuf_type,
+                 span_of(body.data, body.failed ? 0 : body.length), &retry, retry_ms > 0);
     buf_deinit(&body);
 }
 
@@ -45,6 +74,29 @@ static void refuse(struct ingest_worker *worker, struct http_exchange *exchange,
     else
         ingest_count_refused(worker, err->message);
     answer_status(exchange, err->status, code, err->message, is_worth_a_retry(code) ? 1000 : 0);
+}
+
+/* What the HTTP server refuses before this module sees it. */
+void ingest_refuse(void *context, struct http_exchange *exchange, int code, const char *why)
+{
+    static const struct {
+        int code;
+        enum status status;
+    } known[] = {{408, STATUS_TIMEOUT},
+                 {413, STATUS_TOO_LARGE},
+                 {431, STATUS_TOO_LARGE},
+                 {501, STATUS_UNSUPPORTED},
+                 {503, STATUS_BUSY}};
+    struct ingest_worker *worker = http_worker_state(http_exchange_worker(exchange));
+    enum status status = STATUS_INVALID;
+    UNUSED(context);
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        status = known[i].code == code ? known[i].status : status;
+    if (code == 503)
+        ingest_count_refused(worker, why);
+    else
+        ingest_count(worker, COUNT_BAD_REQUESTS, 1);
+    answer_status(exchange, status, code, why, is_worth_a_retry(code) ? 1000 : 0);
 }
 
 static void count_ack(struct ingest_worker *worker, int64_t elapsed_ns)
@@ -147,12 +199,21 @@ struct ask {
     uint64_t sequence;
 };
 
+static enum status get_only(const struct http_head *head, const char *name, struct span *out_value,
+                            struct error *err)
+{
+    if (http_head_get_only(head, name, out_value))
+        return STATUS_OK;
+    return error_set(err, STATUS_INVALID, "the header %s stands twice, with two values", name);
+}
+
 static enum status read_mode(const struct http_head *head, bool has_publisher,
                              enum ingest_mode *out_mode, struct error *err)
 {
-    struct span text = http_query_get(head->query, "commit");
+    struct span header, text = http_query_get(head->query, "commit");
+    TRY(get_only(head, "sluice-commit", &header, err));
     if (!text.data)
-        text = http_head_get(head, "sluice-commit");
+        text = header;
     if (!text.data || span_equal(text, span_of_text("wait_for"))) {
         *out_mode = MODE_WAIT_FOR;
     } else if (span_equal(text, span_of_text("auto"))) {
@@ -164,8 +225,7 @@ static enum status read_mode(const struct http_head *head, bool has_publisher,
     } else if (span_equal(text, span_of_text("remote"))) {
         return error_set(err, STATUS_HALTED, "commit=remote: this server has no mirror");
     } else {
-        return error_set(err, STATUS_INVALID,
-                         "commit=%.*s: the modes are auto, wait_for, remote and force",
+        return error_set(err, STATUS_INVALID, "commit=%.*s: the modes are auto, wait_for and force",
                          (int)size_min(text.length, 40), (const char *)text.data);
     }
     return STATUS_OK;
@@ -173,9 +233,10 @@ static enum status read_mode(const struct http_head *head, bool has_publisher,
 
 static enum status read_producer(const struct http_head *head, struct ask *ask, struct error *err)
 {
-    struct span producer = http_head_get(head, "sluice-producer");
-    struct span sequence = http_head_get(head, "sluice-sequence");
-    struct span session = http_head_get(head, "sluice-session");
+    struct span producer, sequence, session;
+    TRY(get_only(head, "sluice-producer", &producer, err));
+    TRY(get_only(head, "sluice-sequence", &sequence, err));
+    TRY(get_only(head, "sluice-session", &session, err));
     if (!producer.data && !sequence.data)
         return STATUS_OK;
     if (!producer.data || !sequence.data)
@@ -195,26 +256,39 @@ static enum status read_producer(const struct http_head *head, struct ask *ask, 
     return STATUS_OK;
 }
 
-static bool is_media_type(struct span value, const char *type)
+/* The body's coding: one, over all headers of that name and the lists in them. */
+static enum status read_codings(const struct http_head *head, enum codec *out_codec,
+                                struct error *err)
 {
-    size_t length = 0;
-    while (length < value.length && value.data[length] != ';' && value.data[length] != ' ')
-        length++;
-    return http_name_is(span_of(value.data, length), type);
+    unsigned count = 0;
+    *out_codec = CODEC_NONE;
+    for (size_t i = 0; i < head->header_count; i++) {
+        struct span list = head->headers[i].value, name;
+        if (!http_name_is(head->headers[i].name, "content-encoding"))
+            continue;
+        while (http_list_next(&list, &name)) {
+            enum codec codec;
+            if (!codec_from_name((const char *)name.data, name.length, &codec) ||
+                (codec != CODEC_NONE && codec != CODEC_GZIP))
+                return error_set(err, STATUS_MEDIA_TYPE,
+                                 "Content-Encoding must be identity or gzip");
+            if (count++ && (codec != CODEC_NONE || *out_codec != CODEC_NONE))
+                return error_set(err, STATUS_MEDIA_TYPE,
+                                 "Content-Encoding must be one: identity or gzip");
+            *out_codec = codec;
+        }
+    }
+    return STATUS_OK;
 }
 
 static enum status read_ask(const struct ingest *ingest, const struct http_head *head,
                             struct ask *ask, struct error *err)
 {
-    struct span type = http_head_get(head, "content-type");
-    struct span coding = http_head_get(head, "content-encoding");
+    struct span type;
+    TRY(get_only(head, "content-type", &type, err));
     if (!type.data || !is_media_type(type, protobuf_type))
         return error_set(err, STATUS_MEDIA_TYPE, "Content-Type must be %s", protobuf_type);
-    ask->codec = CODEC_NONE;
-    if (coding.data && coding.length &&
-        (!codec_from_name((const char *)coding.data, coding.length, &ask->codec) ||
-         (ask->codec != CODEC_NONE && ask->codec != CODEC_GZIP)))
-        return error_set(err, STATUS_MEDIA_TYPE, "Content-Encoding must be identity or gzip");
+    TRY(read_codings(head, &ask->codec, err));
     TRY(read_mode(head, ingest->publisher != NULL, &ask->mode, err));
     return read_producer(head, ask, err);
 }

@@ -560,7 +560,8 @@ static bool read_metric(struct otlp_decoder *decoder, struct span message,
             is_raw = true;
         }
     }
-    decoder->is_malformed |= wire.is_malformed | copy->failed;
+    decoder->is_malformed |= wire.is_malformed;
+    decoder->is_out_of_memory |= copy->failed;
     decoder->metric = header;
     decoder->is_domain_raw[DOMAIN_METRIC] = is_raw;
     return !decoder->is_malformed;
@@ -593,8 +594,10 @@ void otlp_decode_metric(struct otlp_decoder *decoder, struct span message)
     typedef void (*point_fn)(struct otlp_decoder *, const struct metric_context *, struct span);
     struct metric_context metric = {0};
     point_fn decode_point;
-    if (!read_metric(decoder, message, &metric) || !read_data(decoder, &metric))
+    if (!read_metric(decoder, message, &metric) || !read_data(decoder, &metric)) {
+        otlp_reject_malformed(decoder, message);
         return;
+    }
     decoder->domain_generation[DOMAIN_METRIC] = ++decoder->generation;
     switch (metric.data_field) {
     case DATA_GAUGE:

@@ -172,18 +172,39 @@ static int32_t truncate_offsets(struct buf *offsets, int64_t length)
                                    : (int32_t)get_le32(offsets->data + bytes - sizeof(int32_t));
 }
 
+/* Nulls among the first `length` slots, which have bits as all behind them. Mostly few go, and then
+ * those are looked at. */
+static int64_t nulls_left(const struct arrow_builder *builder, int64_t length)
+{
+    int64_t nulls = builder->null_count;
+    if (builder->length - length > length)
+        return bits_count_zero(builder->validity.data, length);
+    for (int64_t i = length; i < builder->length; i++)
+        nulls -= !arrow_bit(builder->validity.data, i);
+    return nulls;
+}
+
+static void truncate_validity(struct arrow_builder *builder, int64_t length)
+{
+    struct buf *validity = &builder->validity;
+    bool is_whole = validity->length == (size_t)bits_bytes(builder->length) && !validity->failed;
+    int64_t nulls = is_whole ? nulls_left(builder, length) : -1;
+    truncate_bits(validity, length);
+    if (nulls < 0)
+        nulls = validity->length ? bits_count_zero(validity->data, length) : 0;
+    builder->null_count = nulls;
+}
+
 void arrow_builder_truncate(struct arrow_builder *builder, int64_t length)
 {
     CHECK(length >= 0 && length <= builder->length);
     const struct arrow_field *field = builder->field;
     enum arrow_layout layout = field->is_dictionary ? LAYOUT_FIXED : type_layout(field->type);
+    if (layout == LAYOUT_NULL)
+        builder->null_count = length;
+    else if (builder->validity.length || builder->validity.failed)
+        truncate_validity(builder, length);
     builder->length = length;
-    if (builder->validity.length || builder->validity.failed)
-        truncate_bits(&builder->validity, length);
-    builder->null_count = layout == LAYOUT_NULL ? length
-                          : builder->validity.length
-                              ? bits_count_zero(builder->validity.data, length)
-                              : 0;
     size_t width = field->is_dictionary ? sizeof(int32_t) : (size_t)type_width(field);
     switch (layout) {
     case LAYOUT_NULL:

@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The protobuf wire format (protobuf.dev, "Encoding"), read forward without allocation. Groups,
- * which no OTLP message has ever had, are malformed. A field of an unexpected wire type shows up
- * under a key that no decoder knows and is treated as unknown, as other parsers do.
+ * The protobuf wire format (protobuf.dev, "Encoding"), read forward without allocation. What no
+ * decoder knows it is given as a field all the same, and treats as unknown: a field of an
+ * unexpected wire type, and a group, which goes from its start to its end and may hold others. Of a
+ * varint whose tenth byte says more than 64 bits hold, the upper bits are dropped, as by other
+ * parsers.
  */
 #ifndef SLUICE_FORMAT_WIRE_WIRE_H
 #define SLUICE_FORMAT_WIRE_WIRE_H
 
 #include "base/base.h"
 
-enum wire_type { WIRE_VARINT = 0, WIRE_I64 = 1, WIRE_LEN = 2, WIRE_I32 = 5 };
+enum wire_type {
+    WIRE_VARINT = 0,
+    WIRE_I64 = 1,
+    WIRE_LEN = 2,
+    WIRE_GROUP = 3,
+    WIRE_GROUP_END = 4,
+    WIRE_I32 = 5
+};
+
+enum { WIRE_GROUPS_MAX = 100 }; /* within each other; what protobuf's own parsers allow */
 
 #define WIRE_KEY(number, type) ((uint32_t)(number) << 3 | (uint32_t)(type))
 
@@ -64,7 +75,7 @@ static inline bool wire_varint(struct wire *wire, uint64_t *out_value)
         }
         value = wire_join_groups(bytes) | (uint64_t)(at[8] & 0x7f) << 56;
         bool is_long = at[8] & 0x80;
-        if (is_long && at[9] > 1)
+        if (is_long && at[9] >= 0x80)
             return wire_fail(wire);
         *out_value = is_long ? value | (uint64_t)at[9] << 63 : value;
         wire->at = at + 9 + is_long;
@@ -72,8 +83,6 @@ static inline bool wire_varint(struct wire *wire, uint64_t *out_value)
     }
     for (unsigned shift = 0; shift < 70 && at < end; shift += 7) {
         uint8_t byte = *at++;
-        if (shift == 63 && byte > 1)
-            break;
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) {
             *out_value = value;
@@ -84,43 +93,90 @@ static inline bool wire_varint(struct wire *wire, uint64_t *out_value)
     return wire_fail(wire);
 }
 
-/* The next field; false at the end, or with is_malformed set. */
-static inline bool wire_next(struct wire *wire, struct wire_field *out_field)
+static const uint8_t *wire_group_end(const uint8_t *at, const uint8_t *end, uint32_t key);
+
+/* What stands behind a key. `has_groups`, a constant: a group is gone through whole. */
+static inline bool wire_value(struct wire *wire, struct wire_field *field, bool has_groups)
 {
-    uint64_t key, length;
-    if (wire->at >= wire->end)
-        return false;
-    out_field->start = wire->at;
-    if (!wire_varint(wire, &key))
-        return false;
-    if (__builtin_expect(key > UINT32_MAX || key < 8, 0))
-        return wire_fail(wire);
-    out_field->key = (uint32_t)key;
+    uint64_t length;
     size_t left = (size_t)(wire->end - wire->at);
-    switch (key & 7) {
+    switch (field->key & 7) {
     case WIRE_VARINT:
-        return wire_varint(wire, &out_field->value);
+        return wire_varint(wire, &field->value);
     case WIRE_LEN:
         if (!wire_varint(wire, &length) || length > (size_t)(wire->end - wire->at))
             return wire_fail(wire);
-        out_field->bytes = span_of(wire->at, (size_t)length);
+        field->bytes = span_of(wire->at, (size_t)length);
         wire->at += length;
         return true;
     case WIRE_I64:
         if (left < 8)
             return wire_fail(wire);
-        out_field->value = get_le64(wire->at);
+        field->value = get_le64(wire->at);
         wire->at += 8;
         return true;
     case WIRE_I32:
         if (left < 4)
             return wire_fail(wire);
-        out_field->value = get_le32(wire->at);
+        field->value = get_le32(wire->at);
         wire->at += 4;
         return true;
-    default:
+    default: /* four cases above, for which the compiler compares: it would jump for five */
+        if (has_groups && (field->key & 7) == WIRE_GROUP) {
+            const uint8_t *behind = wire_group_end(wire->at, wire->end, field->key);
+            if (behind) {
+                wire->at = behind;
+                return true;
+            }
+        }
         return wire_fail(wire);
     }
+}
+
+static inline bool wire_key(struct wire *wire, struct wire_field *field)
+{
+    uint64_t key;
+    if (!wire_varint(wire, &key))
+        return false;
+    if (__builtin_expect(key > UINT32_MAX || key < 8, 0))
+        return wire_fail(wire);
+    field->key = (uint32_t)key;
+    return true;
+}
+
+/* Behind the end of the group that `key` begins; NULL: it has none. By value, so that the cursor of
+ * whoever reads fields can stay in registers. */
+static __attribute__((noinline, cold, unused)) const uint8_t *
+wire_group_end(const uint8_t *at, const uint8_t *end, uint32_t key)
+{
+    struct wire wire = {.at = at, .end = end};
+    struct wire_field field;
+    uint32_t open[WIRE_GROUPS_MAX], depth = 0;
+    open[depth++] = key >> 3;
+    while (depth) {
+        if (wire.at >= wire.end || !wire_key(&wire, &field))
+            return NULL;
+        if ((field.key & 7) == WIRE_GROUP) {
+            if (depth == WIRE_GROUPS_MAX)
+                return NULL;
+            open[depth++] = field.key >> 3;
+        } else if ((field.key & 7) == WIRE_GROUP_END) {
+            if (open[--depth] != field.key >> 3)
+                return NULL;
+        } else if (!wire_value(&wire, &field, false)) {
+            return NULL;
+        }
+    }
+    return wire.at;
+}
+
+/* The next field; false at the end, or with is_malformed set and out_field->start where. */
+static inline bool wire_next(struct wire *wire, struct wire_field *out_field)
+{
+    if (wire->at >= wire->end)
+        return false;
+    out_field->start = wire->at;
+    return wire_key(wire, out_field) && wire_value(wire, out_field, true);
 }
 
 static inline double wire_double(uint64_t bits)

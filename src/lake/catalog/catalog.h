@@ -47,6 +47,7 @@ struct catalog_sqlite_options {
     const char *path;         /* the database; made if missing, its directory must exist */
     const char *name;         /* catalog_name of all rows; NULL: "sluice" */
     uint64_t busy_timeout_ms; /* 0: 5,000; how long to wait for other programs' locks */
+    bool only_looks;          /* none is made; where nothing can be written it is opened to read */
 };
 
 /* PyIceberg's SqlCatalog tables, with iceberg_type (V1) or without (V0), whichever is there; new

@@ -24,8 +24,9 @@ struct sqlite_catalog {
     sqlite3 *db;            /* guarded by mutex; NULL: open at the next call */
     uint64_t device, inode; /* of the file that db has open; 0, 0: never opened */
     bool has_iceberg_type;  /* guarded by mutex; V1 layout */
-    bool must_exist;        /* guarded by mutex; a missing file is a fault, not a new catalog */
-    bool is_damaged;        /* guarded by mutex; seen in this conversation */
+    bool only_looks,
+        must_exist;  /* guarded by mutex; a missing file is a fault, not a new catalog */
+    bool is_damaged; /* guarded by mutex; seen in this conversation */
 };
 
 static struct sqlite_catalog *sqlite_of(struct catalog *base)
@@ -285,6 +286,12 @@ static enum status connect(struct sqlite_catalog *catalog, struct error *err)
     else if (env_path_stat(catalog->base.env, catalog->path, &stat, err) != STATUS_OK)
         return error_set(err, STATUS_IO, "catalog %.200s: the file is gone", catalog->path);
     int code = sqlite3_open_v2(catalog->path, &catalog->db, flags, sqlite_vfs_name(catalog->vfs));
+    if (code == SQLITE_CANTOPEN && catalog->only_looks) {
+        sqlite3_close_v2(catalog->db);
+        code =
+            sqlite3_open_v2(catalog->path, &catalog->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
+                            sqlite_vfs_name(catalog->vfs));
+    }
     if (!catalog->db)
         return error_set(err, STATUS_NO_MEMORY, "catalog %.200s: out of memory", catalog->path);
     enum status status = code == SQLITE_OK ? STATUS_OK : fail(catalog, "open", err);
@@ -741,7 +748,8 @@ enum status catalog_open_sqlite(struct env *env, struct store *store,
     enum status status = catalog->path && catalog->name && catalog->mutex
                              ? sqlite_vfs_create(env, &catalog->vfs, err)
                              : error_set(err, STATUS_NO_MEMORY, "open catalog: out of memory");
-    if (status == STATUS_OK)
+    catalog->only_looks = catalog->must_exist = options->only_looks;
+    if (status == STATUS_OK && !options->only_looks)
         status = sqlite_catalog_make(env, catalog->path, sqlite_vfs_name(catalog->vfs),
                                      create_tables, err);
     if (status == STATUS_OK) {

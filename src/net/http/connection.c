@@ -239,12 +239,22 @@ void http_respond_text(struct http_exchange *exchange, int code, const char *for
                  code == 503 || code == 429);
 }
 
+/* Answers as those who serve the path do. */
+static void respond_refusal(struct http_conn *conn, int code, const char *why)
+{
+    const struct http_route *route = conn->exchange.route;
+    conn->close_after = true;
+    if (route && route->refuse)
+        route->refuse(route->context, &conn->exchange, code, why);
+    else
+        http_respond_text(&conn->exchange, code, "%s", why);
+}
+
 /* The message is malformed: answer, and read no further. */
 static void refuse(struct http_conn *conn, int code, const char *why)
 {
     http_count(&conn->worker->bad_requests_total, 1);
-    conn->close_after = true;
-    http_respond_text(&conn->exchange, code, "%s", why);
+    respond_refusal(conn, code, why);
 }
 
 static void refuse_busy(struct http_conn *conn)
@@ -252,8 +262,7 @@ static void refuse_busy(struct http_conn *conn)
     atomic_store_explicit(&conn->worker->server->refused_ns, conn->worker->now_ns,
                           memory_order_relaxed);
     http_count(&conn->worker->refused_total, 1);
-    conn->close_after = true;
-    http_respond_text(&conn->exchange, 503, "the memory for request bodies is in use; try again");
+    respond_refusal(conn, 503, "the memory for request bodies is in use; try again");
 }
 
 /* ---- requests ---- */
@@ -264,6 +273,21 @@ static bool route_matches(const struct http_route *route, struct span path)
     if (length >= 2 && strcmp(route->path + length - 2, "/*") == 0)
         return path.length > length - 1 && memcmp(path.data, route->path, length - 1) == 0;
     return span_equal(path, span_of_text(route->path));
+}
+
+/* The same for a head that is bad or did not come whole. */
+static void refuse_head(struct http_conn *conn, struct span bytes, int code, const char *why)
+{
+    const struct http_options *options = &conn->worker->server->options;
+    struct http_exchange *exchange = &conn->exchange;
+    struct span path = http_peek_path(bytes);
+    exchange->head = (struct http_head){.method = HTTP_OTHER};
+    exchange->route = NULL;
+    for (size_t i = 0; i < options->route_count && !exchange->route; i++) {
+        if (route_matches(&options->routes[i], path))
+            exchange->route = &options->routes[i];
+    }
+    refuse(conn, code, why);
 }
 
 /* Finds the route; answers 404 or 405 itself. */
@@ -373,8 +397,7 @@ static bool advance_head(struct http_conn *conn)
     if (parse == HTTP_PARSE_MORE)
         return false;
     if (parse == HTTP_PARSE_BAD) {
-        exchange->head = (struct http_head){.method = HTTP_OTHER};
-        refuse(conn, code, why);
+        refuse_head(conn, bytes, code, why);
         return true;
     }
     /* The head's spans must outlive `in`: move its bytes and parse them where they stay. */
@@ -465,8 +488,15 @@ static void conn_advance(struct http_conn *conn)
         set_interest(conn, 0);
     if (conn->in.length == 0 && conn->in.capacity > 0 && conn->state == HTTP_CONN_HEAD)
         buf_deinit(&conn->in);
-    if (conn->is_peer_done && (conn->state == HTTP_CONN_HEAD || conn->state == HTTP_CONN_BODY))
-        http_conn_close(conn); /* half a request, or nothing more to come */
+    if (!conn->is_peer_done)
+        return;
+    if (conn->state == HTTP_CONN_BODY)
+        refuse(conn, 400, "the body ended before it was whole");
+    else if (conn->state == HTTP_CONN_HEAD && conn->in.length > 2) /* more than an empty line */
+        refuse_head(conn, span_of(conn->in.data, conn->in.length), 400,
+                    "the request head ended before it was whole");
+    else if (conn->state == HTTP_CONN_HEAD)
+        http_conn_close(conn);
 }
 
 /* Where the next bytes go: straight into a body of known length, else through the worker's buffer.
@@ -585,8 +615,8 @@ void http_conn_tick(struct http_conn *conn)
             http_conn_close(conn);
         } else if (conn->in.length > 0 && is_expired(conn, options->head_timeout_ms)) {
             http_count(&conn->worker->timeouts_total, 1);
-            conn->exchange.head = (struct http_head){.method = HTTP_OTHER};
-            refuse(conn, 408, "the request head took too long");
+            refuse_head(conn, span_of(conn->in.data, conn->in.length), 408,
+                        "the request head took too long");
         } else if (is_expired(conn, options->idle_timeout_ms)) {
             http_conn_close(conn);
         }

@@ -42,6 +42,12 @@ struct http_head {
 bool http_name_is(struct span name, const char *lower_case);
 /* The header's value, or an empty span with data NULL. */
 struct span http_head_get(const struct http_head *head, const char *lower_case_name);
+/* The same of a header that must not say two things; false if it stands twice, with values that
+ * differ. */
+bool http_head_get_only(const struct http_head *head, const char *lower_case_name,
+                        struct span *out_value);
+/* The next element of a comma-separated list, without white space; false at its end. */
+bool http_list_next(struct span *inout_list, struct span *out_element);
 /* The value of `name` in a query "a=b&c=d" (not decoded); data NULL if absent. */
 struct span http_query_get(struct span query, const char *name);
 
@@ -51,12 +57,15 @@ enum http_parse { HTTP_PARSE_DONE, HTTP_PARSE_MORE, HTTP_PARSE_BAD };
  * line. BAD: *out_code is the answer (400, 431, 501, 505), *out_why a short text. Pure. */
 enum http_parse http_parse_request(struct span bytes, size_t bytes_max, struct http_head *out_head,
                                    size_t *out_bytes, int *out_code, const char **out_why);
+/* The path of a head that may be incomplete or bad; empty if its first line does not tell. */
+struct span http_peek_path(struct span bytes);
 
 /* Chunked bodies. Feed bytes; data goes to `body`. DONE at the end of the trailers. */
 struct http_chunks {
     unsigned state;
     uint64_t left;
     unsigned digits, line_bytes;
+    bool has_colon; /* the line of the trailers at hand */
 };
 enum http_parse http_chunks_feed(struct http_chunks *chunks, const uint8_t *data, size_t bytes,
                                  size_t *out_used, struct buf *body, const char **out_why);
@@ -73,11 +82,17 @@ typedef void (*http_run_fn)(void *context, struct http_exchange *exchange);
 /* Runs when the head is there and no byte of the body was read. False: it has answered. */
 typedef bool (*http_admit_fn)(void *context, struct http_exchange *exchange);
 
+/* Answers a request that this module refuses: `code` and a short text. The head may be empty, where
+ * it is what was refused. */
+typedef void (*http_refuse_fn)(void *context, struct http_exchange *exchange, int code,
+                               const char *why);
+
 struct http_route {
     enum http_method method;
     const char *path; /* exact, or a prefix when it ends in a slash and a star */
     http_run_fn run;
-    http_admit_fn admit; /* may be NULL */
+    http_admit_fn admit;   /* may be NULL */
+    http_refuse_fn refuse; /* may be NULL: answers are plain text */
     void *context;
 };
 
@@ -105,6 +120,9 @@ struct http_options {
 
 struct http_options http_options_default(void);
 
+/* Can a server listen there now? INVALID: it is no address of this machine; EXISTS: something else
+ * listens. Port 0: any. */
+enum status http_address_check(const char *address, uint16_t port, struct error *err) MUST_CHECK;
 enum status http_server_start(struct env *env, const struct http_options *options,
                               struct http_server **out_server, struct error *err) MUST_CHECK;
 uint16_t http_server_port(const struct http_server *server);

@@ -46,6 +46,18 @@ struct span http_head_get(const struct http_head *head, const char *lower_case_n
     return http_headers_get(head->headers, head->header_count, lower_case_name);
 }
 
+bool http_head_get_only(const struct http_head *head, const char *lower_case_name,
+                        struct span *out_value)
+{
+    *out_value = http_head_get(head, lower_case_name);
+    for (size_t i = 0; i < head->header_count; i++) {
+        if (http_name_is(head->headers[i].name, lower_case_name) &&
+            !span_equal(head->headers[i].value, *out_value))
+            return false;
+    }
+    return true;
+}
+
 struct span http_response_get(const struct http_response *response, const char *lower_case_name)
 {
     return http_headers_get(response->headers, response->header_count, lower_case_name);
@@ -128,6 +140,10 @@ static enum http_method method_of(struct span text)
 static bool parse_target(struct span target, struct http_head *head, struct refusal *refusal)
 {
     static const char scheme[] = "http://";
+    for (size_t i = 0; i < target.length; i++) {
+        if (target.data[i] <= ' ' || target.data[i] >= 0x7f || target.data[i] == '#')
+            REFUSE(400, "bad character in the request target");
+    }
     if (target.length > sizeof scheme - 1 && memcmp(target.data, scheme, sizeof scheme - 1) == 0) {
         const uint8_t *rest = target.data + sizeof scheme - 1;
         size_t left = target.length - (sizeof scheme - 1);
@@ -136,10 +152,6 @@ static bool parse_target(struct span target, struct http_head *head, struct refu
     }
     if (target.length == 0 || target.data[0] != '/')
         REFUSE(400, "request target must begin with a slash");
-    for (size_t i = 0; i < target.length; i++) {
-        if (target.data[i] <= ' ' || target.data[i] >= 0x7f || target.data[i] == '#')
-            REFUSE(400, "bad character in the request target");
-    }
     const uint8_t *mark = memchr(target.data, '?', target.length);
     head->path = span_of(target.data, mark ? (size_t)(mark - target.data) : target.length);
     if (mark)
@@ -199,22 +211,27 @@ static bool value_is(struct span value, const char *lower_case)
     return http_name_is(value, lower_case);
 }
 
-/* True if the comma-separated list holds the token. */
+bool http_list_next(struct span *inout_list, struct span *out_element)
+{
+    const uint8_t *at = inout_list->data, *end = at + inout_list->length;
+    while (at < end && (*at == ' ' || *at == '\t' || *at == ','))
+        at++;
+    const uint8_t *start = at;
+    while (at < end && *at != ',')
+        at++;
+    *inout_list = span_of(at, (size_t)(end - at));
+    while (at > start && (at[-1] == ' ' || at[-1] == '\t'))
+        at--;
+    *out_element = span_of(start, (size_t)(at - start));
+    return at > start;
+}
+
 static bool list_has(struct span list, const char *lower_case)
 {
-    size_t at = 0;
-    while (at < list.length) {
-        size_t end = at;
-        while (end < list.length && list.data[end] != ',')
-            end++;
-        size_t first = at, last = end;
-        while (first < last && (list.data[first] == ' ' || list.data[first] == '\t'))
-            first++;
-        while (last > first && (list.data[last - 1] == ' ' || list.data[last - 1] == '\t'))
-            last--;
-        if (value_is(span_of(list.data + first, last - first), lower_case))
+    struct span element;
+    while (http_list_next(&list, &element)) {
+        if (value_is(element, lower_case))
             return true;
-        at = end + 1;
     }
     return false;
 }
@@ -294,6 +311,20 @@ static bool parse_whole_head(struct span bytes, struct http_head *head, struct r
     return interpret_headers(head, refusal);
 }
 
+struct span http_peek_path(struct span bytes)
+{
+    struct http_head head = {0};
+    struct refusal ignored;
+    const uint8_t *first = memchr(bytes.data, ' ', bytes.length), *at = first ? first + 1 : NULL;
+    const uint8_t *end = bytes.data + bytes.length, *target = at;
+    while (at && at<end && * at> ' ' && *at < 0x7f)
+        at++;
+    if (!at || at == end || *at != ' ' ||
+        !parse_target(span_of(target, (size_t)(at - target)), &head, &ignored))
+        return (struct span){0};
+    return head.path;
+}
+
 enum http_parse http_parse_request(struct span bytes, size_t bytes_max, struct http_head *out_head,
                                    size_t *out_bytes, int *out_code, const char **out_why)
 {
@@ -338,6 +369,24 @@ static int hex_value(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* A byte of a trailer, which is a header field. `digits` counts those of its line, `line_bytes`
+ * those of all lines. */
+static bool trailer_step(struct http_chunks *chunks, uint8_t c)
+{
+    if (c == '\r') {
+        chunks->state = CHUNK_TRAILER_LF;
+        return chunks->digits == 0 || chunks->has_colon;
+    }
+    bool is_name = !chunks->has_colon && c != ':';
+    bool is_first = chunks->digits++ == 0;
+    if (is_name)
+        return is_token_char(c);
+    if (chunks->has_colon)
+        return (c >= ' ' || c == '\t') && c != 0x7f;
+    chunks->has_colon = true;
+    return !is_first;
+}
+
 /* One byte outside the data. False: malformed. `is_end` is set behind the last trailer. */
 static bool chunk_step(struct http_chunks *chunks, uint8_t c, bool *is_end)
 {
@@ -371,15 +420,12 @@ static bool chunk_step(struct http_chunks *chunks, uint8_t c, bool *is_end)
     case CHUNK_DATA_LF:
         chunks->state = CHUNK_SIZE;
         return c == '\n';
-    case CHUNK_TRAILER: /* `digits` counts the bytes of the line at hand, `line_bytes` all */
-        if (c == '\r')
-            chunks->state = CHUNK_TRAILER_LF;
-        else
-            chunks->digits++;
-        return c != '\n' && ++chunks->line_bytes < CHUNK_LINE_MAX;
+    case CHUNK_TRAILER:
+        return trailer_step(chunks, c) && ++chunks->line_bytes < CHUNK_LINE_MAX;
     case CHUNK_TRAILER_LF:
         *is_end = chunks->digits == 0;
         chunks->digits = 0;
+        chunks->has_colon = false;
         chunks->state = CHUNK_TRAILER;
         return c == '\n';
     case CHUNK_DATA:

@@ -3,6 +3,7 @@
  * Workers: an epoll loop each, with a listening socket of its own. Dead connections are reaped at
  * the end of a round, unless a handler still holds their exchange.
  */
+#include <errno.h>
 #include <stdio.h>
 
 #include "net/http/http_internal.h"
@@ -201,6 +202,32 @@ static enum status start_worker(struct http_server *server, unsigned index, stru
     return env_thread_start(server->env, name, worker_main, worker, &worker->thread, err);
 }
 
+enum status http_address_check(const char *address, uint16_t port, struct error *err)
+{
+    struct os_socket probe = OS_SOCKET_NONE;
+    struct error ignored;
+    uint16_t bound;
+    enum status status = os_listen(address, 0, &probe, &bound, err);
+    os_close(probe);
+    if (status != STATUS_OK && err->os_errno == EADDRNOTAVAIL)
+        return error_set(err, STATUS_INVALID, "listen on %s: it is no address of this machine",
+                         address);
+    TRY(status);
+    if (port == 0)
+        return STATUS_OK;
+    /* SO_REUSEPORT lets two servers of one user share a port in silence: look before binding. */
+    probe = OS_SOCKET_NONE;
+    status = os_connect(address, port, 1000, &probe, &ignored);
+    os_close(probe);
+    if (status == STATUS_OK)
+        return error_set(err, STATUS_EXISTS, "listen on %s port %u: something listens there",
+                         address, port);
+    probe = OS_SOCKET_NONE;
+    status = os_listen(address, port, &probe, &bound, err);
+    os_close(probe);
+    return status;
+}
+
 enum status http_server_start(struct env *env, const struct http_options *options,
                               struct http_server **out_server, struct error *err)
 {
@@ -214,16 +241,10 @@ enum status http_server_start(struct env *env, const struct http_options *option
     server->env = env;
     server->options = *options;
     server->worker_count = options->worker_count;
-    /* SO_REUSEPORT lets two servers of one user share a port in silence: look before binding. */
-    if (options->port != 0) {
-        struct os_socket probe = OS_SOCKET_NONE;
-        struct error ignored;
-        if (os_connect(options->address, options->port, 1000, &probe, &ignored) == STATUS_OK) {
-            os_close(probe);
-            http_server_destroy(server);
-            return error_set(err, STATUS_EXISTS, "listen on %s port %u: something listens there",
-                             options->address, options->port);
-        }
+    enum status checked = http_address_check(options->address, options->port, err);
+    if (checked != STATUS_OK) {
+        http_server_destroy(server);
+        return checked;
     }
     for (unsigned i = 0; i < options->worker_count; i++) {
         enum status status = start_worker(server, i, err);

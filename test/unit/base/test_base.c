@@ -284,6 +284,18 @@ static void test_error_messages_keep_their_beginning(void **state)
     assert_memory_equal(err.message, "segment 7: xxx", 14);
 }
 
+static void test_error_messages_are_one_line(void **state)
+{
+    (void)state;
+    struct error err;
+    error_set(&err, STATUS_CORRUPT, "%s", "two\nlines\r\n\x7f");
+    assert_string_equal(err.message, "two lines   ");
+    error_prefix(&err, "a\nb");
+    assert_string_equal(err.message, "a b: two lines   ");
+    error_set_errno(&err, 2, "c\td");
+    assert_memory_equal(err.message, "c d: ", 5);
+}
+
 static void test_dates(void **state)
 {
     (void)state;
@@ -404,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_arena_adopts),
         cmocka_unit_test(test_arena_defers),
         cmocka_unit_test(test_error_messages_keep_their_beginning),
+        cmocka_unit_test(test_error_messages_are_one_line),
         cmocka_unit_test(test_dates),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_files_replace_and_lock),

@@ -205,9 +205,12 @@ static void test_no_memory(void **state)
     const int64_t times[] = {NOON_US, NOON_US + 1, NOON_US + 1, NOON_US + 1};
     enum status status = STATUS_NO_MEMORY;
     put_gauge(fixture, "aa", 1);
+    buf_put_text(&fixture->metrics, "\x12\x02*\x7f"); /* a metric whose data is longer than it is */
     put_gauge(fixture, "bb", 1);
+    buf_put_text(&fixture->metrics, "\x12\x06*\x04\n\x02:\x7f"); /* and a point's attribute */
     put_gauge(fixture, "aa", 0);
     assert_ok(decode(fixture, NOON_US, &err));
+    assert_int_equal(fixture->decoder.rejected, 2);
     struct buf body = fixture->body;
     struct span three = span_of(body.data, body.length);
     fixture->body = (struct buf){0};
