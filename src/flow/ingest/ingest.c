@@ -11,7 +11,7 @@ struct ingest_options ingest_options_default(void)
     return (struct ingest_options){
         .expanded_bytes_max = 32 << 20,
         .items_max = 500000,
-        .entry_bytes_max = 128 << 20,
+        .entry_bytes_max = 64 << 20,
         .force_timeout_ms = 30000,
         .dead_letter_bytes = 64 << 20,
         .worker_count = 1,

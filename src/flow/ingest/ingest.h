@@ -20,7 +20,7 @@ struct ingest;
 struct ingest_options {
     size_t expanded_bytes_max;   /* of a body; default 32 MiB */
     uint32_t items_max;          /* of a request; default 500,000 */
-    size_t entry_bytes_max;      /* default 128 MiB */
+    size_t entry_bytes_max;      /* of the rows that a request becomes; default 64 MiB */
     uint64_t force_timeout_ms;   /* default 30,000 */
     const char *dead_letter_dir; /* for rejected items while their table's lane stands still, see
                                   * dead_letters.h; NULL: they are counted alone */
