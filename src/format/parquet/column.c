@@ -3,9 +3,9 @@
  * Leaves: when pages and chunks begin and end.
  *
  * A chunk starts with a dictionary, unless the chunk before found that it does not pay. After
- * SAMPLE_VALUES values more than half of which are new, or where the dictionary passes its bound,
- * the rest is PLAIN. A page is of one kind; only a page that was not finished is turned from
- * indices into values.
+ * SAMPLE_VALUES values too many of which are new, or where the dictionary passes its bound, the
+ * rest is PLAIN; of values of a fixed width the first page is measured both ways, too. A page is of
+ * one kind; only a page that was not finished is turned from indices into values.
  */
 #include "format/parquet/bloom_internal.h"
 #include "format/parquet/parquet_internal.h"
@@ -89,13 +89,15 @@ static void give_up_dictionary(struct leaf *leaf)
     }
 }
 
-/* Whether more than half of the values so far were new. */
+/* Whether more than half of the values so far were new; of those of a fixed width, which are
+ * measured later, nearly all. */
 static void judge_dictionary(struct leaf *leaf)
 {
     if (leaf->is_plain || leaf->is_sampled)
         return;
     bool is_huge = (uint64_t)leaf->page_unencoded / UNPACK_FACTOR > leaf->options->page_bytes;
-    if ((int64_t)leaf->dictionary.count * 2 > leaf->chunk_values && !is_huge)
+    int64_t most = leaf->width ? leaf->chunk_values / 10 * 9 : leaf->chunk_values / 2;
+    if (leaf->dictionary.count > most && !is_huge)
         give_up_dictionary(leaf);
     else if (leaf->chunk_values >= SAMPLE_VALUES)
         leaf->is_sampled = true;
@@ -103,7 +105,12 @@ static void judge_dictionary(struct leaf *leaf)
 
 static enum status finish_page(struct parquet_writer *writer, struct leaf *leaf, struct error *err)
 {
+    bool pays = true;
     judge_dictionary(leaf);
+    if (!leaf->is_plain && leaf->width && !leaf->is_measured && leaf->page_values)
+        TRY(leaf_measure_dictionary(writer, leaf, &pays, err));
+    if (!pays)
+        give_up_dictionary(leaf);
     if (leaf->plain.failed) /* half unpacked: no values to look at */
         return no_memory(leaf, err);
     return leaf_finish_page(writer, leaf, err);

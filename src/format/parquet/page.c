@@ -177,23 +177,64 @@ static void put_indices(const struct leaf *leaf, struct buf *body, struct extent
                    leaf->indices.length / sizeof(uint32_t), width);
 }
 
-/* Bytes of the page's values in an encoding, compressed where pages are. */
-static enum status measure_encoding(struct parquet_writer *writer, const struct leaf *leaf,
-                                    int encoding, size_t *out_bytes, struct error *err)
+/* Bytes of values as they would be stored. */
+static enum status measure(struct parquet_writer *writer, const struct leaf *leaf,
+                           const struct buf *values, size_t *out_bytes, struct error *err)
 {
-    struct span values;
-    buf_clear(&writer->body);
-    encode_values(&writer->body, encoding, leaf->type, leaf->width, (uint64_t)leaf->page_values,
-                  span_of(leaf->plain.data, leaf->plain.length));
-    if (writer->body.failed)
+    if (values->failed)
         return no_memory(leaf, err);
-    values = span_of(writer->body.data, writer->body.length);
-    *out_bytes = values.length;
+    *out_bytes = values->length;
     if (!writer->compressor)
         return STATUS_OK;
     buf_clear(&writer->packed);
-    TRY(codec_compress(writer->compressor, values, &writer->packed, err));
+    TRY(codec_compress(writer->compressor, span_of(values->data, values->length), &writer->packed,
+                       err));
     *out_bytes = writer->packed.length;
+    return STATUS_OK;
+}
+
+static enum status measure_encoding(struct parquet_writer *writer, const struct leaf *leaf,
+                                    int encoding, size_t *out_bytes, struct error *err)
+{
+    buf_clear(&writer->body);
+    encode_values(&writer->body, encoding, leaf->type, leaf->width, (uint64_t)leaf->page_values,
+                  span_of(leaf->plain.data, leaf->plain.length));
+    return measure(writer, leaf, &writer->body, out_bytes, err);
+}
+
+/* How many times its size the dictionary will have at the chunk's end: as if half as many entries
+ * came with each further value as came with those of the second half of this page. */
+static double dictionary_growth(const struct leaf *leaf, double pages)
+{
+    const uint32_t *indices = (const uint32_t *)(const void *)leaf->indices.data;
+    size_t half = leaf->indices.length / sizeof *indices / 2;
+    uint32_t known = 0;
+    for (size_t i = 0; i < half; i++) /* entries are numbered as they come */
+        known = indices[i] >= known ? indices[i] + 1 : known;
+    double fresh = (double)(leaf->dictionary.count - known) * 2 * (pages - 1) / 2;
+    return 1 + fresh / leaf->dictionary.count;
+}
+
+enum status leaf_measure_dictionary(struct parquet_writer *writer, struct leaf *leaf,
+                                    bool *out_pays, struct error *err)
+{
+    const uint32_t *indices = (const uint32_t *)(const void *)leaf->indices.data;
+    struct extent ignored = {0};
+    size_t entry_bytes, index_bytes, plain_bytes;
+    double pages = (double)leaf->options->row_group_rows / (double)leaf->page_rows;
+    leaf->is_measured = true;
+    buf_clear(&writer->body);
+    put_indices(leaf, &writer->body, &ignored);
+    TRY(measure(writer, leaf, &writer->body, &index_bytes, err));
+    TRY(measure(writer, leaf, &leaf->dictionary.page, &entry_bytes, err));
+    buf_clear(&writer->body);
+    for (int64_t i = 0; i < leaf->page_values; i++) {
+        struct span value = dictionary_get(&leaf->dictionary, indices[i]);
+        buf_put_short(&writer->body, value.data, value.length);
+    }
+    TRY(measure(writer, leaf, &writer->body, &plain_bytes, err));
+    *out_pays = (double)entry_bytes * dictionary_growth(leaf, pages) + (double)index_bytes * pages <
+                (double)plain_bytes * pages;
     return STATUS_OK;
 }
 

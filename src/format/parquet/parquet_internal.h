@@ -195,10 +195,11 @@ struct leaf {
     int64_t page_rows, page_levels, page_values, page_nans, page_unencoded;
 
     /* the chunk */
-    bool is_plain;   /* no dictionary, or no more */
-    bool is_sampled; /* the dictionary was found to pay */
-    bool is_unlucky; /* the chunk before found that it does not */
-    int encoding;    /* of pages without a dictionary */
+    bool is_plain;    /* no dictionary, or no more */
+    bool is_sampled;  /* the dictionary was found to pay */
+    bool is_unlucky;  /* the chunk before found that it does not */
+    bool is_measured; /* a page was looked at both ways; holds for all chunks */
+    int encoding;     /* of pages without a dictionary */
     bool is_encoding_chosen;
     struct buf hashes; /* uint64: of values that no dictionary keeps, for the Bloom filter */
     struct buf bloom;  /* the filter of the chunk just finished */
@@ -306,6 +307,10 @@ static inline int leaf_page_type(const struct leaf *leaf)
 /* Finishes the page at hand: it goes to leaf->chunk, what is known of it to leaf->pages. */
 enum status leaf_finish_page(struct parquet_writer *writer, struct leaf *leaf,
                              struct error *err) MUST_CHECK;
+/* Whether the page at hand, the first of its leaf, and those that will follow in its chunk are
+ * smaller with a dictionary than PLAIN. */
+enum status leaf_measure_dictionary(struct parquet_writer *writer, struct leaf *leaf,
+                                    bool *out_pays, struct error *err) MUST_CHECK;
 enum status leaf_put_dictionary(struct parquet_writer *writer, struct leaf *leaf,
                                 struct error *err) MUST_CHECK; /* to the sink */
 /* A copy of the bounds that lives as long as the writer, which keeps it for the page index. */
