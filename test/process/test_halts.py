@@ -798,6 +798,36 @@ def test_TE9_what_is_not_published_is_not_trimmed(tmp_path, request):
     finish(server, book)
 
 
+def test_L27_a_table_that_stands_still_leaves_room_for_the_others(tmp_path, request):
+    """It filled the log, and then nobody could write."""
+    small = ("--log-segment-bytes", "1MiB", "--log-budget-bytes", "24MiB", "--log-keep-committed", "0s")
+    server = sluice.Server(tmp_path / "data", *FLAGS, *small).start()
+    request.addfinalizer(server.kill)
+    book = ledger.Ledger()
+    for _ in range(2):
+        book.must_send(server, book.new())
+        server.wait_published()
+    table = load(server)
+    table.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id).commit()
+    faults.wait_for(lambda: book.send(server, book.new()) and server.lane("otel.logs")["state"] == "halted",
+                    what="the halt")
+    for _ in range(500):
+        one = book.new(pad=100000)
+        answer = server.post("logs", one.body)
+        if answer.code != 200:
+            break
+        (one.receipt,), one.attempts = answer.receipts, 1
+    book.requests.remove(one)
+    assert answer.code == 503 and "Retry-After" in answer.headers
+    assert b"half of the log is used: otel.logs is halted: " in answer.body
+    for _ in range(120):  # more than the whole budget; it is given back as spans are published
+        faults.wait_for(lambda: book.send(server, book.new("spans", pad=100000)), what="room for spans")
+    assert server.get("/readyz")[0] == 503 and server.lane("otel.spans")["state"] != "halted"
+    server.command("clear-halt", "otel.logs", "--confirm", "--republish", check=0)
+    faults.wait_for(lambda: book.send(server, book.new()), what="room in the log")
+    finish(server, book)
+
+
 # ---- concurrent committers ----
 
 @faults.needs_strace

@@ -447,6 +447,18 @@ static enum status check_lanes(struct ingest_worker *worker, struct error *err)
     return STATUS_OK;
 }
 
+/* Rows of a table whose lane stands still would in the end leave no room in the log for the others:
+ * from half of the budget on they are refused, with the whole request (L27). */
+static enum status check_room(struct ingest_worker *worker, struct error *err)
+{
+    enum { FILLED_PERCENT = 50 };
+    if (!wal_is_filled(worker->ingest->wal, FILLED_PERCENT) ||
+        check_lanes(worker, err) != STATUS_HALTED)
+        return STATUS_OK;
+    error_prefix(err, "half of the log is used");
+    return err->status = STATUS_NO_SPACE;
+}
+
 /* Notes what each table got of this request. False: out of memory. */
 static bool add_contributions(struct ingest_worker *worker, struct ingest_request *request)
 {
@@ -554,7 +566,8 @@ static enum status store(struct ingest_worker *worker, struct http_exchange *exc
     struct otlp_decoder *decoder = &worker->decoder;
     int64_t received_us = env_wall_ns(worker->ingest->env) / 1000;
     TRY(otlp_decode(decoder, signal, body, received_us, err));
-    enum status status = ask->mode == MODE_FORCE ? check_lanes(worker, err) : STATUS_OK;
+    enum status status =
+        ask->mode == MODE_FORCE ? check_lanes(worker, err) : check_room(worker, err);
     struct ingest_request *request = NULL;
     if (status == STATUS_OK) {
         request = make_request(worker, exchange, signal, ask, hash);

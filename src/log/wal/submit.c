@@ -293,3 +293,11 @@ enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms, s
     env_unlock(wal->lock);
     return status;
 }
+
+bool wal_is_filled(struct wal *wal, unsigned percent)
+{
+    env_lock(wal->lock);
+    bool is_filled = wal->allocated_bytes / percent > wal->options.budget_bytes / 100;
+    env_unlock(wal->lock);
+    return is_filled;
+}

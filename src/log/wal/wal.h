@@ -275,6 +275,8 @@ struct wal_usage {
     bool is_refusing;
 };
 struct wal_usage wal_usage(struct wal *wal);
+/* Whether more than `percent` of the budget is used. Cheap. */
+bool wal_is_filled(struct wal *wal, unsigned percent);
 
 /* One segment, for `log ls`. */
 struct wal_segment_info {
