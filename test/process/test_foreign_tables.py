@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables that others make, change and append to, and that Sluice goes on writing (DESIGN section 6)."""
+import json
 import re
 
 import pyarrow as pa
@@ -314,3 +315,21 @@ def test_a_table_made_by_pyiceberg_beforehand(tmp_path):
     rows = sluice.read_pyiceberg(server.directory, "logs").to_pylist()
     assert {r["extra"] for r in rows} == {None} and rows[0]["attributes"] == []
     server.stop()
+
+
+def test_bloom_filters_where_the_table_asks_for_them(server):
+    """By Iceberg's own property; what statistics cannot rule out a look-up then does not read."""
+    send(server, "a", Sluice_Commit="force")
+    table = sluice.catalog(server.directory).load_table("otel.logs")
+    with table.transaction() as change:
+        change.set_properties({"write.parquet.bloom-filter-enabled.column.severity_text": "true",
+                               "write.parquet.bloom-filter-enabled.column.nobody": "true"})
+    send(server, "b", "f", Sluice_Commit="force")
+    before, after = sorted(server.directory.rglob("*.parquet"), key=lambda path: path.stat().st_mtime)
+    for file, is_ruled_out in ((before, False), (after, True)):
+        facts = json.loads(server.command("parquet", "explain", "--json", "--where", "severity_text in ('a0', 'd')",
+                                          str(file), check=0).stdout)
+        assert (facts["row_groups_ruled_out_by_bloom_filters"] == 1) == is_ruled_out
+    assert server.command("parquet", "verify", str(after)).returncode == 0
+    assert texts(server.directory) == ["a", "b", "f"]
+    assert sorted(r["severity_text"] for r in sluice.read_duckdb(server.directory, "logs").to_pylist()) == ["a", "b", "f"]

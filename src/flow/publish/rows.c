@@ -18,6 +18,7 @@ struct writing {
     const struct order *order;
     struct record *record;
     const struct arrow_batch **batches; /* of the range, for arrow_gather */
+    struct buf blooms;                  /* struct parquet_column_options: Bloom filters */
     char data_uri[STORE_URI_BYTES_MAX];
     char log_text[LOG_ID_TEXT_BYTES];
 };
@@ -240,6 +241,8 @@ static struct parquet_options file_options(const struct writing *writing,
     options.created_by = settings->created_by;
     options.sorting = sorting;
     options.sorting_count = sorting_columns(writing, sorting);
+    options.columns = (const void *)writing->blooms.data;
+    options.column_count = writing->blooms.length / sizeof *options.columns;
     return options;
 }
 
@@ -326,6 +329,26 @@ static enum status write_all(struct writing *writing, struct error *err)
     return STATUS_OK;
 }
 
+/* The columns that the table wants Bloom filters of, as Iceberg's writers are told. */
+static enum status find_blooms(struct writing *writing, const struct iceberg_table *table,
+                               struct error *err)
+{
+    for (uint32_t i = 0; i < writing->binding->schema.field_count; i++) {
+        const char *name = writing->binding->schema.fields[i].name;
+        struct parquet_column_options column = {.path = name, .has_bloom = true};
+        struct buf key = {0};
+        buf_format(&key, "write.parquet.bloom-filter-enabled.column.%s", name);
+        buf_put_byte(&key, '\0');
+        const char *value =
+            key.failed ? NULL : iceberg_table_property(table, (const char *)key.data);
+        if (value && strcmp(value, "true") == 0)
+            buf_put(&writing->blooms, &column, sizeof column);
+        writing->blooms.failed |= key.failed;
+        buf_deinit(&key);
+    }
+    return buf_status(&writing->blooms, "Bloom filters", err);
+}
+
 enum status rows_write(struct lane *lane, const struct iceberg_table *table,
                        const struct binding *binding, const struct range *range,
                        struct record *record, struct error *err)
@@ -343,6 +366,7 @@ enum status rows_write(struct lane *lane, const struct iceberg_table *table,
         writing.batches[i] = &range->batches[i].batch;
     log_id_to_text(lane->publisher->log, writing.log_text);
     TRY_OR_DONE(status, iceberg_table_data_location(table, writing.data_uri, err));
+    TRY_OR_DONE(status, find_blooms(&writing, table, err));
     TRY_OR_DONE(status, order_create(lane->definition, binding, range, order, err));
     status = write_all(&writing, err);
     record->rows = range->rows;
@@ -354,5 +378,6 @@ done:
         order_deinit(order);
     mem_free(order);
     mem_free(writing.batches);
+    buf_deinit(&writing.blooms);
     return status;
 }
