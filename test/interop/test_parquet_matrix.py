@@ -41,6 +41,7 @@ ENCODINGS = {  # as `sluice convert --encoding` names them; the types that have 
 }
 CODECS = ("none", "snappy", "gzip", "zstd", "lz4")
 VERSIONS = (1, 2)
+PAIRS = [(codec, version) for codec in CODECS for version in VERSIONS if version == 1 or codec in ("none", "zstd")]
 
 
 # ---- readers ----
@@ -145,7 +146,7 @@ WRITTEN = collections.defaultdict(int)  # (reader, what) -> cells that are equal
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_others_read_what_we_write(sources, tmp_path, encoding):
     source, want = sources[encoding]
-    for codec, version in itertools.product(CODECS, VERSIONS):
+    for codec, version in PAIRS:
         path = tmp_path / f"{codec}{version}.parquet"
         convert("--compression", codec, "--page-version", version, "--encoding", encoding, source, path)
         for reader in READERS:
@@ -238,7 +239,9 @@ READ = collections.defaultdict(int)  # (writer, what) -> cells that are equal
 @pytest.mark.parametrize("writer", WRITERS)
 def test_we_read_what_others_write(tmp_path, writer):
     write, encodings, versions = WRITERS[writer]
-    for encoding, codec, version in itertools.product(encodings, CODECS, versions):
+    for encoding, (codec, version) in itertools.product(encodings, PAIRS):
+        if version not in versions:
+            continue
         kinds = [k for k in ENCODINGS[encoding][0]
                  if not (NOT_WRITTEN.get((writer, k, None)) or NOT_WRITTEN.get((writer, k, encoding)))]
         is_whole = writer == "DataFusion" and encoding not in ("auto", "plain")  # its option is the whole file's
@@ -279,7 +282,7 @@ def table(head, rows, counts, theirs, programs):
 def page():
     kinds = [(f"`{k}`", ("type", k)) for k in columns.types()]
     encodings = [(f"`{e}`: {name}", ("encoding", e)) for e, (_, name) in ENCODINGS.items()]
-    codecs = [(f"{c}, v{v} pages", ("codec", c, v)) for c, v in itertools.product(CODECS, VERSIONS)]
+    codecs = [(f"{c}, v{v} pages", ("codec", c, v)) for c, v in PAIRS]
     both = []
     for counts, theirs, programs in ((WRITTEN, THEIRS, READERS), (READ, NOT_WRITTEN, WRITERS)):
         both.append("\n\n".join(table(head, rows, counts, theirs, programs) for head, rows in
