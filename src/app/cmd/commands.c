@@ -142,7 +142,9 @@ static const struct command commands[] = {
         .exits = "0   done\n"
                  "3   there is no log\n"
                  "75  a server uses the directory, or a table takes no commits now: try again\n"
-                 "86  a lane is halted",
+                 "86  a lane is halted\n"
+                 "87  one is, because the log no longer has what its table lacks\n"
+                 "88  one is, because its table has the history of another log",
     },
     {
         .name = "tables",

@@ -78,7 +78,7 @@ enum status lane_load_files(struct lane *lane, struct error *err)
         lane->lost_sequence = lane->checkpoint.sequence;
     /* What was to be decided before is still to be decided, and by whom is known. */
     bool is_decided = (lane->state == PUBLISH_HALTED || lane->state == PUBLISH_STOOD_DOWN) &&
-                      !(lane->damage & DAMAGED_HALT) && !lane->is_halt_of_damage;
+                      !(lane->damage & DAMAGED_HALT) && lane->halt_cause != CAUSE_DAMAGE;
     if (is_decided) {
         size_t used = strlen(lane->reason);
         snprintf(lane->reason + used, sizeof lane->reason - used, "; %s", reason);
@@ -86,7 +86,7 @@ enum status lane_load_files(struct lane *lane, struct error *err)
         return STATUS_OK;
     }
     snprintf(remedy, sizeof remedy, "sluice clear-halt %s --confirm --accept", lane->name);
-    lane->is_halt_of_damage = true;
+    lane->halt_cause = CAUSE_DAMAGE;
     lane_stop(lane, PUBLISH_HALTED, reason, remedy);
     return STATUS_OK;
 }
@@ -162,7 +162,7 @@ static enum status look(struct lane *lane, struct iceberg_table **out_table,
 
 static enum status halt_anew(struct lane *lane, const struct obstacle *obstacle, struct error *err)
 {
-    lane->is_halt_of_damage = false;
+    lane->halt_cause = CAUSE_TABLE;
     enum status status = obstacle->is_newer_owner
                              ? lane_stand_down(lane, err, obstacle->reason)
                              : lane_halt_now(lane, err, obstacle->reason, obstacle->remedy);
@@ -204,7 +204,7 @@ enum status lane_halt_end(struct lane *lane, struct error *err)
 {
     TRY(halt_remove(lane, err));
     lane->damage = 0;
-    lane->is_halt_of_damage = false;
+    lane->halt_cause = CAUSE_TABLE;
     lane->doubt_since_ns = lane->retry_at_ns = 0;
     lane_set_state(lane, PUBLISH_IDLE, "");
     return STATUS_OK;

@@ -91,7 +91,10 @@ enum status lane_halt_now(struct lane *lane, struct error *err, const char *reas
 {
     char text[PUBLISH_REMEDY_BYTES];
     remedy_text(lane, remedy, text);
-    lane->is_halt_of_damage = remedy == REMEDY_CATALOG;
+    lane->halt_cause = remedy == REMEDY_CATALOG ? CAUSE_DAMAGE
+                       : remedy == REMEDY_FROM  ? CAUSE_RECLAIMED
+                       : remedy == REMEDY_FORK  ? CAUSE_IDENTITY
+                                                : CAUSE_TABLE;
     lane_stop(lane, PUBLISH_HALTED, reason, text);
     return error_set(err, STATUS_HALTED, "%s: %s", lane->name, reason);
 }
@@ -138,6 +141,16 @@ enum status lane_stand_down(struct lane *lane, struct error *err, const char *re
 {
     char text[PUBLISH_REMEDY_BYTES];
     remedy_text(lane, REMEDY_ACCEPT, text);
+    lane->halt_cause = CAUSE_TABLE;
     lane_stop(lane, PUBLISH_STOOD_DOWN, reason, text);
     return error_set(err, STATUS_FENCED, "%s: %s", lane->name, reason);
+}
+
+enum status halt_status(const struct lane *lane)
+{
+    static const enum status statuses[CAUSE_COUNT] = {[CAUSE_TABLE] = STATUS_HALTED,
+                                                      [CAUSE_DAMAGE] = STATUS_HALTED,
+                                                      [CAUSE_RECLAIMED] = STATUS_RECLAIMED,
+                                                      [CAUSE_IDENTITY] = STATUS_IDENTITY};
+    return statuses[lane->halt_cause];
 }

@@ -528,6 +528,11 @@ enum status record_remove(struct lane *lane, struct error *err)
 
 /* ---- halt ---- */
 
+static const char *const causes[CAUSE_COUNT] = {[CAUSE_TABLE] = "table",
+                                                [CAUSE_DAMAGE] = "damage",
+                                                [CAUSE_RECLAIMED] = "reclaimed",
+                                                [CAUSE_IDENTITY] = "identity"};
+
 enum status halt_save(struct lane *lane, struct error *err)
 {
     struct buf json = {0};
@@ -535,7 +540,7 @@ enum status halt_save(struct lane *lane, struct error *err)
     json_writer_init(&writer, &json);
     json_write_object_begin(&writer);
     put_text(&writer, "state", lane->state == PUBLISH_STOOD_DOWN ? "stood-down" : "halted");
-    put_text(&writer, "cause", lane->is_halt_of_damage ? "damage" : "table");
+    put_text(&writer, "cause", causes[lane->halt_cause]);
     put_text(&writer, "reason", lane->reason);
     put_text(&writer, "remedy", lane->remedy);
     json_write_object_end(&writer);
@@ -555,7 +560,10 @@ enum status halt_load(struct lane *lane, struct error *err)
         lane->state =
             state && strcmp(state, "stood-down") == 0 ? PUBLISH_STOOD_DOWN : PUBLISH_HALTED;
         const char *cause = json_get_text(json, "cause");
-        lane->is_halt_of_damage = cause && strcmp(cause, "damage") == 0;
+        lane->halt_cause = CAUSE_TABLE;
+        for (int i = 0; cause && i < CAUSE_COUNT; i++)
+            if (strcmp(cause, causes[i]) == 0)
+                lane->halt_cause = (enum halt_cause)i;
         get_text(json, "reason", lane->reason, sizeof lane->reason);
         get_text(json, "remedy", lane->remedy, sizeof lane->remedy);
     }

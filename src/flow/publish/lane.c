@@ -694,7 +694,7 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
         lane->retry_ms = options->retry_ms_max;
     if (status == STATUS_BUSY && lane->retry_ms > CONTENTION_RETRY_MS)
         lane->retry_ms = CONTENTION_RETRY_MS; /* whoever waits longer loses every race */
-    if (lane->doubt_since_ns)
+    if (lane_is_in_doubt(lane))
         lane->retry_ms = 1000;
     lane->retry_at_ns = env_mono_ns(publisher->env) + (int64_t)lane->retry_ms * 1000000;
     if (!lane->trouble_since_ns)

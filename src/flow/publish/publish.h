@@ -77,7 +77,8 @@ void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t 
 void publisher_destroy(struct publisher *publisher); /* accepts NULL */
 
 /* Publishes everything that is synced now, on the caller's thread; for one-job commands and tests
- * while the publisher's threads are not running. HALTED if any lane is. */
+ * while the publisher's threads are not running. HALTED if any lane is, or what it halts for:
+ * RECLAIMED, IDENTITY (E15). */
 enum status publisher_run_once(struct publisher *publisher, struct error *err) MUST_CHECK;
 
 /* docs/tables.md: every column of the tables, its type, field id at birth, and source. */

@@ -151,6 +151,8 @@ enum status record_remove(struct lane *lane, struct error *err) MUST_CHECK;
 /* A halt outlives the process (E15). */
 enum status halt_load(struct lane *lane, struct error *err) MUST_CHECK;
 enum status halt_save(struct lane *lane, struct error *err) MUST_CHECK;
+/* HALTED, RECLAIMED or IDENTITY. */
+enum status halt_status(const struct lane *lane);
 enum status halt_remove(struct lane *lane, struct error *err) MUST_CHECK;
 
 /* A suspected roll-back outlives the process too: expiry by others may take its evidence away. */
@@ -322,6 +324,15 @@ enum {
     DAMAGED_DOUBT = 8,
 };
 
+/* Why a lane halted, as the file of the halt says; one-job commands exit by it (E15). */
+enum halt_cause {
+    CAUSE_TABLE,     /* there is something to decide */
+    CAUSE_DAMAGE,    /* nothing to decide yet: `accept` looks again (lane_resume) */
+    CAUSE_RECLAIMED, /* the log no longer has what the table lacks */
+    CAUSE_IDENTITY,  /* the table has the history of another log */
+    CAUSE_COUNT
+};
+
 struct lane {
     struct publisher *publisher;
     const struct publish_table *definition;
@@ -340,7 +351,7 @@ struct lane {
     /* of the thread that works on it: */
     unsigned damage;  /* DAMAGED_...: files of its own; it is halted then */
     bool is_deciding; /* a command works on it: what it finds is its answer, and no new halt */
-    bool is_halt_of_damage;   /* nothing to decide yet: `accept` looks again (lane_resume) */
+    enum halt_cause halt_cause;
     bool is_recovered;        /* record and table have been looked at since the start */
     int64_t lost_sequence;    /* an own commit that a walk missed, and none has found; 0: none */
     int64_t kept_sequence;    /* the same, on disk */
@@ -353,6 +364,11 @@ struct lane {
     bool is_trouble_told;     /* options.changed has heard of them */
     int64_t through_acked_ns;
 };
+
+static inline bool lane_is_in_doubt(const struct lane *lane)
+{
+    return lane->doubt_since_ns || lane->append_doubt_ns;
+}
 
 struct publisher {
     struct env *env;

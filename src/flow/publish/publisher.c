@@ -340,6 +340,11 @@ void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t 
     }
 }
 
+static bool is_halt(enum status status)
+{
+    return status == STATUS_HALTED || status == STATUS_RECLAIMED || status == STATUS_IDENTITY;
+}
+
 /* Rounds of the lanes that are to be looked at (again); how those end that settle goes into
  * *inout_worst. True: the others are in doubt (E12), and have not been for halt_confirm yet. */
 static bool run_lanes(struct publisher *publisher, bool is_first, int64_t give_up_ns,
@@ -349,17 +354,18 @@ static bool run_lanes(struct publisher *publisher, bool is_first, int64_t give_u
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct lane *lane = &publisher->lanes[i];
         struct error lane_err;
-        if (!is_first && !lane->doubt_since_ns)
+        if (!is_first && !lane_is_in_doubt(lane))
             continue;
         enum status status = lane_round(lane, true, &lane_err);
-        if (lane->doubt_since_ns && env_mono_ns(publisher->env) < give_up_ns) {
+        if (lane_is_in_doubt(lane) && env_mono_ns(publisher->env) < give_up_ns) {
             is_in_doubt = true;
             continue;
         }
-        lane->doubt_since_ns = 0;
-        if (status == STATUS_OK || *inout_worst == STATUS_HALTED)
+        lane->doubt_since_ns = lane->append_doubt_ns = 0;
+        bool is_halted = status == STATUS_HALTED || status == STATUS_FENCED;
+        if (status == STATUS_OK || is_halt(*inout_worst))
             continue;
-        *inout_worst = status;
+        *inout_worst = lane_err.status = is_halted ? halt_status(lane) : status;
         *err = lane_err;
     }
     return is_in_doubt;

@@ -334,7 +334,7 @@ static enum status resolve_halted(struct lane *lane, bool with_rebind,
     TRY(lane_claim(lane, CLAIM_MS, err));
     if (lane->state != PUBLISH_HALTED && lane->state != PUBLISH_STOOD_DOWN)
         status = error_set(err, STATUS_USAGE, "%s is not halted", lane->name);
-    else if (!with_rebind && lane->is_halt_of_damage && decision == PUBLISH_ACCEPT)
+    else if (!with_rebind && lane->halt_cause == CAUSE_DAMAGE && decision == PUBLISH_ACCEPT)
         status = lane_resume(lane, err);
     else
         status = resolve(lane, with_rebind, decision, group, from_seq, err);
