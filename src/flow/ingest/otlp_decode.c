@@ -80,8 +80,7 @@ static inline void prefetch_until(struct otlp_decoder *decoder, const uint8_t *e
 }
 
 /* One level of the request: the singular message 1, the text 3, and whether anything else is there.
- */
-/* False: what stands around the items is broken, and with it the request. */
+ * False: what stands around the items is broken, and with it the request. */
 static bool read_level(struct otlp_decoder *decoder, struct span message, enum otlp_domain domain,
                        struct span *out_inner, struct span *out_schema_url)
 {
