@@ -432,6 +432,10 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     case DECIDE_COMMIT_AGAIN:
     case DECIDE_REWRITE_LIST:
     case DECIDE_REBASE:
+        /* Begun in another directory: there it may have lost its description with the power, be
+         * taken for an intent and lose its files (E14). What it was to commit is written anew. */
+        if (strcmp(lane->record.owner, lane->publisher->owner) != 0)
+            return discard(lane, table, err);
         if (decision == DECIDE_REBASE)
             count_up(lane, &lane->info.rebases_total);
         return commit_and_settle(lane, table, own, decision == DECIDE_REBASE, err);
