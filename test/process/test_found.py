@@ -331,7 +331,7 @@ def test_data_that_cannot_be_written_can_be_read(tmp_path):
                                str(server.directory), "--otlp-http-port", "0", "--api-port", "0"],
                               capture_output=True, text=True, timeout=60)
     done = run("tables", "list")
-    if "unshare" in done.stderr or "mount" in done.stderr:
+    if done.stderr.startswith(("unshare:", "mount:")):
         pytest.skip("this machine lets nobody mount")
     assert done.returncode == 0 and "otel.logs" in done.stdout.split(), done.stderr
     done = run("gen", "--verify", str(tmp_path / "r"))

@@ -2,15 +2,17 @@
  *
  * Recovery (L20-L23), before anything is served. Segments are taken in order of their numbers:
  *
- *   sealed, committed   header and footer; if the footer does not verify, the whole file is walked
- * and what is damaged is named, nothing is cut active              walked whole: a unit counts
- * whole or not at all
+ *   sealed, committed   header and footer; if the footer does not verify, the whole file is walked,
+ *                       and what is damaged is named, nothing is cut
+ *   active              walked whole: a unit counts whole or not at all
  *
- * Decision for a unit that is damaged or missing, F being the highest floor in any surviving unit:
+ * Decision for a unit that is damaged or missing, F being the highest floor in any surviving unit,
+ * or in the checkpoint's mark of that segment:
  *
- *   number <= F         CORRUPT: it was synced once. Entries that verify alone are kept, the rest
- * is a damaged range; what follows is read on. number >  F         TORN_TAIL: cut here; later
- * segments are dropped (nothing in them was acknowledged)
+ *   number <= F         CORRUPT: it was synced once. Entries that verify alone are kept,
+ *                       the rest is a damaged range; what follows is read on
+ *   number >  F         TORN_TAIL: cut here; later segments are dropped (nothing in them
+ *                       was acknowledged)
  *
  * An active segment is never written to again but for its footer: in place if all it holds is at or
  * below F, else what counts is copied to a new file first, because what was read past F came from a
