@@ -116,7 +116,8 @@ def status_of(received):
     (head(POST, "Host: a", TYPE, "Expect: 42", "Content-Length: 1"), 417, 3, "expectation"),
     (b"POST /v1/logs?a=b HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 20000, 431, 8, "head too large"),
     (head(POST, "Host: a", TYPE, "Transfer-Encoding: gzip, chunked"), 501, 12, "chunked"),
-], ids=["413", "413 no type", "413 chunked", "400 chunk", "400 head", "400 line", "417", "431", "501"])
+    (head("PUT /v1/logs HTTP/1.1", "Host: a", TYPE, "Content-Length: 1") + b"x", 405, 12, "method"),
+], ids=["413", "413 no type", "413 chunked", "400 chunk", "400 head", "400 line", "417", "431", "501", "405"])
 def test_refusals_of_the_http_server_are_in_the_encoding_of_otlp(server, data, code, grpc, word):
     """They were plain text, which an SDK cannot read."""
     received = talk(server, data)

@@ -82,7 +82,8 @@ void ingest_refuse(void *context, struct http_exchange *exchange, int code, cons
     static const struct {
         int code;
         enum status status;
-    } known[] = {{408, STATUS_TIMEOUT},
+    } known[] = {{405, STATUS_UNSUPPORTED},
+                 {408, STATUS_TIMEOUT},
                  {413, STATUS_TOO_LARGE},
                  {431, STATUS_TOO_LARGE},
                  {501, STATUS_UNSUPPORTED},

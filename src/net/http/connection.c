@@ -152,6 +152,7 @@ static void end_exchange(struct http_conn *conn)
     buf_deinit(&exchange->body);
     buf_clear(&exchange->head_bytes);
     exchange->route = NULL;
+    exchange->allowed = NULL;
 }
 
 /* Sends what is queued; behind the last byte the connection goes on or lingers. */
@@ -199,6 +200,8 @@ static void put_head(struct http_conn *conn, int code, const char *type, size_t 
         buf_format(out, "Content-Type: %s\r\n", type);
     for (size_t i = 0; i < field_count; i++)
         buf_format(out, "%s: %s\r\n", fields[i].name, fields[i].value);
+    if (conn->exchange.allowed)
+        buf_format(out, "Allow: %s\r\n", conn->exchange.allowed);
     buf_put_text(out, conn->close_after ? "Connection: close\r\n\r\n" : "\r\n");
 }
 
@@ -243,7 +246,6 @@ void http_respond_text(struct http_exchange *exchange, int code, const char *for
 static void respond_refusal(struct http_conn *conn, int code, const char *why)
 {
     const struct http_route *route = conn->exchange.route;
-    conn->close_after = true;
     if (route && route->refuse)
         route->refuse(route->context, &conn->exchange, code, why);
     else
@@ -254,6 +256,7 @@ static void respond_refusal(struct http_conn *conn, int code, const char *why)
 static void refuse(struct http_conn *conn, int code, const char *why)
 {
     http_count(&conn->worker->bad_requests_total, 1);
+    conn->close_after = true;
     respond_refusal(conn, code, why);
 }
 
@@ -262,6 +265,7 @@ static void refuse_busy(struct http_conn *conn)
     atomic_store_explicit(&conn->worker->server->refused_ns, conn->worker->now_ns,
                           memory_order_relaxed);
     http_count(&conn->worker->refused_total, 1);
+    conn->close_after = true;
     respond_refusal(conn, 503, "the memory for request bodies is in use; try again");
 }
 
@@ -295,22 +299,20 @@ static bool find_route(struct http_conn *conn)
 {
     const struct http_options *options = &conn->worker->server->options;
     struct http_exchange *exchange = &conn->exchange;
-    const char *allowed = NULL;
     enum http_method method = exchange->head.method == HTTP_HEAD ? HTTP_GET : exchange->head.method;
     for (size_t i = 0; i < options->route_count; i++) {
         const struct http_route *route = &options->routes[i];
         if (!route_matches(route, exchange->head.path))
             continue;
+        exchange->route = route;
         if (route->method == method) {
-            exchange->route = route;
+            exchange->allowed = NULL;
             return true;
         }
-        allowed = route->method == HTTP_POST ? "POST" : "GET, HEAD";
+        exchange->allowed = route->method == HTTP_POST ? "POST" : "GET, HEAD";
     }
-    if (allowed) {
-        struct http_field allow = {.name = "Allow", .value = allowed};
-        http_respond(exchange, 405, "text/plain", span_of_text("method not allowed here\n"), &allow,
-                     1);
+    if (exchange->allowed) {
+        respond_refusal(conn, 405, "method not allowed here");
     } else {
         http_respond_text(exchange, 404, "nothing is served at %.*s",
                           (int)size_min(exchange->head.path.length, 200),
