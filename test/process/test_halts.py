@@ -397,6 +397,43 @@ def test_E14_a_backup_taken_while_files_were_written(server, book, tmp_path):
     finish(server, book)
 
 
+@faults.needs_strace
+def test_E14_a_copy_commits_nothing_that_the_original_deletes(server, book, tmp_path):
+    """Copied between a kill and a power cut: in the copy the record of a publication is a descriptor, in the
+    original it has become an intent again, whose files the next start deletes. The copy then runs against the
+    table as both knew it, and may not commit those files."""
+    trace = faults.Trace(server, tmp_path / "trace")
+    book.must_send(server, book.new())
+    server.wait_published()
+    trace.end()
+    nth = next(n for call, n, line in faults.points_of(trace.calls()) if call == "openat" and ".parquet" in line)
+    trace = faults.Trace(server, tmp_path / "trace", more={
+        "openat": f"signal=STOP:when={nth}", "renameat2": "signal=KILL:when=1"})  # of the metadata's name
+    book.must_send(server, book.new())
+    task = pathlib.Path(f"/proc/{server.process.pid}/status")
+    faults.wait_for(lambda: "State:\tT" in task.read_text() or "State:\tt" in task.read_text(), what="the stop")
+    journal = server.directory / "publish/otel.logs.journal"
+    intent = journal.read_text()
+    os.kill(server.process.pid, signal.SIGCONT)
+    server.process.wait()
+    trace.end()
+    server.kill()
+    states = [json.loads(text.split("\n", 1)[1])["state"] for text in (intent, journal.read_text())]
+    assert states == ["intent", "descriptor"], states
+    copy = take_copy(server.directory, tmp_path / "copy")
+    journal.write_text(intent)
+    server.flags = FLAGS + ("--publish-interval", "1h")
+    server.start()  # deletes what the intent names, and commits nothing
+    faults.wait_for(lambda: not journal.exists(), what="the end of the intent")
+    server.kill()
+    swap(server.directory, copy)
+    server.flags = FLAGS
+    server.start()
+    server.wait_published()
+    finish(server, book)
+    shutil.rmtree(copy)
+
+
 def can_mount():
     return subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 

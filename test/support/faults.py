@@ -33,14 +33,15 @@ def thread_of(server, name="publish"):
 
 
 class Trace:
-    """strace on one thread, from the constructor's return on."""
+    """strace on one thread, from the constructor's return on. `more`: {call: what else to inject}."""
 
-    def __init__(self, server, output, call=None, inject=None, thread="publish"):
+    def __init__(self, server, output, call=None, inject=None, thread="publish", more=None):
         self.output = pathlib.Path(output)
         self.output.write_text("")
-        words = ["-e", f"trace={call or ','.join(CALLS)}"]
-        if inject:
-            words += ["-e", f"inject={call}:{inject}"]
+        faults = {**({call: inject} if inject else {}), **(more or {})}
+        words = ["-e", f"trace={','.join(faults) or call or ','.join(CALLS)}"]
+        for name, what in faults.items():
+            words += ["-e", f"inject={name}:{what}"]
         self.process = subprocess.Popen(
             ["strace", "-s", "256", "-p", thread_of(server, thread), "-o", str(output), *words],
             stderr=subprocess.PIPE)
