@@ -10,8 +10,8 @@ from benchlib.parquet import peer, prepare, row_of
 
 REPEATS = 2
 COPIES = int(os.environ.get("B3_COPIES", "20"))
-CASES = (("spans", GROUP_ROWS), ("spans", 1 << 20), ("logs", GROUP_ROWS), ("lineitem", GROUP_ROWS),
-         ("lineitem", 1 << 20))
+CASES = (("spans", GROUP_ROWS), ("spans", 1 << 20), ("logs", GROUP_ROWS), ("wild", GROUP_ROWS),
+         ("lineitem", GROUP_ROWS), ("lineitem", 1 << 20))
 
 
 def check(source, target, rows, is_ours):

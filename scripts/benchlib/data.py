@@ -3,6 +3,8 @@
 
 spans       1,000,000 rows of 17 columns (19 leaves), like what `sluice gen --profile shop` becomes
 logs        1,000,000 rows; bodies of about 110 bytes, 11 attributes, trace context on 30 %
+wild        200,000 spans of unlike attributes: 30 each, a third of them unique, nulls, and a list of
+            events with stack traces of 4 KB on a tenth
 lineitem    3,000,000 rows in the shape of TPC-H lineitem
 spans_10k, spans_100k   the first rows of spans
 lookup      10,000,000 rows of spans sorted by trace_id, Parquet by pyarrow; lookup.txt: ids to look for
@@ -155,6 +157,68 @@ def make_logs(rows=1000000):
         "resource_attributes": resource_map(service)})
 
 
+def wild_attributes(random, rows):
+    """30 keys, some of which differ from row to row; values of few, of many and of one row, and of none."""
+    columns = {}
+    for i in range(10):
+        columns[f"wild.few.{i}"] = (numbered(f"value {i} Zürich 東京 ", 3 ** (i % 5) + 1),
+                                    random.integers(0, 3 ** (i % 5) + 1, rows))
+    for i in range(10):
+        columns[f"wild.number.{i}"] = (numbered("-" if i % 2 else "", 10 ** (3 + i % 3)),
+                                       random.integers(0, 10 ** (3 + i % 3), rows))
+    unique = [f"{'https://example.com/' if i % 4 else ''}{random.integers(0, 1 << 60):x}" for i in range(rows)]
+    for i in range(9):
+        columns[f"wild.unique.{i}"] = (unique, random.permutation(rows))
+    columns["wild.key"] = (unique[:1000], random.integers(0, 1000, rows))
+    pool, index = [], []
+    for values, which in columns.values():
+        index.append(np.asarray(which, np.int32) + len(pool))
+        pool += values
+    index = np.stack(index, 1).ravel()
+    items = texts(pool, index)
+    items = pc.if_else(pa.array(random.integers(0, 20, len(index)) == 0), pa.scalar(None, pa.string()), items)
+    odd = numbered("wild.key.", 5000)
+    which = np.tile(np.arange(len(columns), dtype=np.int32), rows).reshape(rows, -1)
+    which[:, -1] = len(columns) + random.integers(0, len(odd), rows)
+    keys = texts(list(columns) + odd, which.ravel())
+    return pa.MapArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * len(columns), keys, items)
+
+
+def wild_events(random, rows, start):
+    """None on most spans, one to three on a tenth."""
+    count = np.where(random.integers(0, 10, rows) == 0, random.integers(1, 4, rows), 0)
+    total = int(count.sum())
+    frames = [f"\n\tat com.example.p{i % 50}.Type${i % 9}.method{i}(Type.java:{i * 7 % 3000})" for i in range(5000)]
+    traces = ["java.lang.IllegalStateException: " + "".join(frames[j] for j in random.integers(0, 5000, 70))
+              for _ in range(min(total, 5000))]
+    which = random.integers(0, len(traces), total)
+    fields = [pa.array(np.repeat(start, count) + random.integers(0, 10 ** 6, total)),
+              texts(["exception", "retry"], random.integers(0, 2, total)),
+              pc.binary_join_element_wise(texts(traces, which), pa.array(numbered("#", total)), "\n")]
+    structs = pa.StructArray.from_arrays(fields, ["time_ns", "name", "stack_trace"])
+    return pa.ListArray.from_arrays(np.concatenate(([0], np.cumsum(count))).astype(np.int32), structs)
+
+
+def make_wild(rows=200000):
+    random = np.random.default_rng(46)
+    late = np.where(random.integers(0, 10, rows) == 0, random.integers(0, 3 * DAY_NS, rows), 0)
+    start = BEGIN_NS + 4 * DAY_NS + np.arange(rows) * 10 ** 6 + random.integers(0, 10 ** 9, rows) - late
+    took = random.integers(0, 2 * 10 ** 9, rows)
+    has_parent = random.integers(0, 5, rows) > 0
+    urls = [f"https://shop.example/{random.integers(0, 1 << 50):x}?q={i}" for i in range(rows)]
+    return pa.table({
+        "trace_id": hex_texts(random.integers(0, 256, (rows, 16), np.uint8)),
+        "span_id": hex_texts(random.integers(0, 256, (rows, 8), np.uint8)),
+        "parent_span_id": hex_texts(random.integers(0, 256, (rows, 8), np.uint8), has_parent),
+        "name": pa.array(urls, pa.string()),
+        "start_time": times(start), "start_ns": pa.array(start), "duration_ns": pa.array(took),
+        "service_name": texts(numbered("service-", 50), random.integers(0, 50, rows)),
+        "ratio": pa.array(random.normal(0, 1e6, rows)),
+        "dropped": pa.array(random.integers(0, 4, rows).astype(np.int32)),
+        "attributes": wild_attributes(random, rows),
+        "events": wild_events(random, rows, start)})
+
+
 def decimals(values):
     """decimal(15, 2) of integers in hundredths."""
     words = np.zeros((len(values), 2), np.int64)
@@ -222,7 +286,8 @@ def make_lookup(directory, rows=10000000):
 def main():
     directory = pathlib.Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
-    for name, make in (("spans", make_spans), ("logs", make_logs), ("lineitem", make_lineitem)):
+    for name, make in (("spans", make_spans), ("logs", make_logs), ("wild", make_wild),
+                       ("lineitem", make_lineitem)):
         if not (directory / f"{name}.json").exists():
             save(directory, name, make())
     for name, rows in (("spans_10k", 10000), ("spans_100k", 100000)):

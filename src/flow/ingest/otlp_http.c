@@ -82,12 +82,8 @@ void ingest_refuse(void *context, struct http_exchange *exchange, int code, cons
     static const struct {
         int code;
         enum status status;
-    } known[] = {{405, STATUS_UNSUPPORTED},
-                 {408, STATUS_TIMEOUT},
-                 {413, STATUS_TOO_LARGE},
-                 {431, STATUS_TOO_LARGE},
-                 {501, STATUS_UNSUPPORTED},
-                 {503, STATUS_BUSY}};
+    } known[] = {{405, STATUS_UNSUPPORTED}, {408, STATUS_TIMEOUT},     {413, STATUS_TOO_LARGE},
+                 {431, STATUS_TOO_LARGE},   {501, STATUS_UNSUPPORTED}, {503, STATUS_BUSY}};
     struct ingest_worker *worker = http_worker_state(http_exchange_worker(exchange));
     enum status status = STATUS_INVALID;
     UNUSED(context);
