@@ -5,6 +5,7 @@ import decimal
 import itertools
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -81,6 +82,19 @@ def foreign():
         "by_number": pa.array(pad([[(1, "x"), (2, None)], []]), pa.map_(pa.int32(), pa.string_view())),
         "by_large": pa.array(pad([[("k", 1)], []]), pa.map_(pa.large_utf8(), pa.uint64())),
         "id": pa.array(pad([some_id.bytes]), pa.uuid()),
+        "list_view": pa.ListViewArray.from_arrays(
+            pa.array([4, 0, 1, 0, 5, 2, 0], pa.int32()), pa.array([2, 5, 0, 3, 0, 2, 1], pa.int32()),
+            pa.array(["e", None, "cc" * 9, "dd", "", "f"]), mask=pa.array([False, False, True] + [False] * 4)),
+        "large_list_view": pa.LargeListViewArray.from_arrays(
+            pa.array([2, 2, 0, 0, 1, 3, 0], pa.int64()), pa.array([1, 2, 4, 0, 1, 1, 2], pa.int64()),
+            pa.array([[1], None, [2, 3], []], pa.list_(pa.int16()))),
+        **{f"runs_{b}": pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 7], f"int{b}"), v) for b, v in (
+            (16, pa.array(["x" * 20, None, "y"])), (32, pa.array([1, 2, None], pa.uint16())),
+            (64, pa.DictionaryArray.from_arrays([1, None, 0], pa.array(["p", "q"]))))},
+        "runs_of_lists": pa.RunEndEncodedArray.from_arrays(pa.array([1, 4, 7]), pa.array([[{"a": 1.5}], None, []])),
+        "lists_of_runs": pa.ListArray.from_arrays(pa.array([0, 1, 1, 5, 5, 6, 8, 9], pa.int32()),
+                                                  pa.RunEndEncodedArray.from_arrays(
+                                                      pa.array([4, 5, 9]), pa.array(["one", None, "two"]))),
         **{f"dict_{i}": pa.DictionaryArray.from_arrays(pa.array(pad([1, None, 0]), i), pa.array(["x", "y" * 40], v))
            for i, v in zip(("int8", "uint8", "int16", "uint16", "uint32", "int64", "uint64"),
                            itertools.cycle([pa.utf8(), pa.large_utf8()]))},
@@ -220,8 +234,8 @@ def test_streams_may_just_end(tmp_path):
 
 @pytest.mark.parametrize("array, name", [
     (pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]), "union"),
-    (pa.RunEndEncodedArray.from_arrays([2], pa.array(["a"])), "run_end_encoded"),
-    (pa.ListViewArray.from_arrays(pa.array([0], pa.int32()), pa.array([1], pa.int32()), pa.array([1])), "list_view"),
+    (pa.UnionArray.from_dense(pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32()),
+                              [pa.array([1]), pa.array(["b"])]), "union"),
 ])
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_types_that_are_not_read_are_named(tmp_path, container, array, name):
@@ -266,6 +280,48 @@ def test_verify_says_where(tmp_path, container):
     (tmp_path / "bad").write_bytes(bad)
     said = arrow("verify", tmp_path / "bad", check=2).stderr.decode()
     assert "column d: dictionary index out of range (slot 0)" in said and f"byte {indices_at}:" in said
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_verify_says_where_slots_lie_elsewhere(tmp_path, container):
+    table = pa.table({
+        "view": pa.ListViewArray.from_arrays(pa.array([7, 5], pa.int32()), pa.array([2, 1], pa.int32()),
+                                             pa.array([0] * 9, pa.int64())),
+        "runs": pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int64()), pa.array(["x", "y"]))})
+    good = CONTAINERS[container](table)
+    view_at, ends_at = spot(good, struct.pack("<2i", 7, 5)), spot(good, struct.pack("<2q", 1, 2))
+    for at, byte, expected in ((view_at, 8, f"column view: a list outside its elements/{view_at}"),
+                               (view_at + 7, 0xff, f"column view: a list outside its elements/{view_at + 4}"),
+                               (ends_at + 8, 1, f"column runs: ends of runs that do not rise/{ends_at + 8}"),
+                               (ends_at, 0, f"column runs: ends of runs that do not rise/{ends_at}"),
+                               (ends_at + 7, 0x80, f"column runs: ends of runs that do not rise/{ends_at}")):
+        bad = bytearray(good)
+        bad[at] = byte
+        (tmp_path / "bad").write_bytes(bad)
+        said = arrow("verify", tmp_path / "bad", check=2, binary=CAREFUL).stderr.decode()
+        what, place = expected.split("/")
+        assert what in said and f"byte {place}" in said, (said, expected)
+    short = pa.RunEndEncodedArray.from_arrays(pa.array([1, 9], pa.int32()), pa.array(["x", "y"]))
+    bad = bytearray(CONTAINERS[container](pa.table({"runs": short})))
+    bad[spot(bad, struct.pack("<2i", 1, 9)) + 4] = 8
+    (tmp_path / "bad").write_bytes(bad)
+    assert b"runs that end before their column" in arrow("verify", tmp_path / "bad", check=2).stderr
+
+
+@pytest.mark.parametrize("array", [
+    pa.RunEndEncodedArray.from_arrays(pa.array([10 ** 6], pa.int32()), pa.array(["x" * 10 ** 6])),
+    pa.RunEndEncodedArray.from_arrays(pa.array([5000], pa.int32()), pa.array([[["x" * 10 ** 6]] * 3])),
+    pa.ListViewArray.from_arrays(pa.array([0] * 10 ** 5, pa.int32()), pa.array([10 ** 5] * 10 ** 5, pa.int32()),
+                                 pa.array([1.5] * 10 ** 5)),
+    pa.ListViewArray.from_arrays(pa.array([0] * 15000, pa.int32()), pa.array([10 ** 5] * 15000, pa.int32()),
+                                 pa.array([1.5] * 10 ** 5))],
+    ids=["runs", "runs of lists", "more elements than there may be", "list views"])
+def test_slots_that_multiply_are_bounded(tmp_path, array):
+    """A megabyte that names a terabyte: refused, in bounded memory."""
+    (tmp_path / "in").write_bytes(stream_bytes(pa.table({"many": array})))
+    words = ["bash", "-c", 'ulimit -v 4000000; exec "$@"', "x", str(sluice.BINARY), "arrow", "verify", str(tmp_path / "in")]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode > 0 and re.search(r"more than 2.31 - 1|expands to more than", done.stderr), (done.returncode, done.stderr)
 
 
 def test_footers_are_held_against_the_file(tmp_path):

@@ -98,6 +98,8 @@ void row_write_arrow_leaf(struct json_writer *json, const void *context, uint32_
     case ARROW_ORIGIN_LARGE:
     case ARROW_ORIGIN_VIEW:
     case ARROW_ORIGIN_FIXED_LIST:
+    case ARROW_ORIGIN_LIST_VIEW:
+    case ARROW_ORIGIN_LARGE_LIST_VIEW:
         if (origin->extension && strcmp(origin->extension, "arrow.uuid") == 0 &&
             bytes.length == sizeof(struct uuid))
             row_write_uuid(json, bytes.data);

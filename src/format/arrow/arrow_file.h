@@ -24,21 +24,23 @@ enum arrow_unit { ARROW_SECONDS, ARROW_MILLIS, ARROW_MICROS, ARROW_NANOS };
 
 /* How the values of a field are kept. The fixed ones are ARROW_FIXED, little-endian. */
 enum arrow_origin_kind {
-    ARROW_ORIGIN_SAME,           /* by its type; the rest of the origin says more about it */
-    ARROW_ORIGIN_INT,            /* fixed: 1, 2 bytes */
-    ARROW_ORIGIN_UINT,           /* fixed: 1, 2, 4, 8 bytes */
-    ARROW_ORIGIN_HALF,           /* fixed: 2 bytes, IEEE 754 binary16 */
-    ARROW_ORIGIN_DECIMAL,        /* fixed: 4, 8, 16, 32 bytes, two's complement */
-    ARROW_ORIGIN_DATE_MS,        /* fixed: 8 bytes, milliseconds since 1970-01-01 */
-    ARROW_ORIGIN_TIME,           /* fixed: 4 bytes (s, ms) or 8 (us, ns), since midnight */
-    ARROW_ORIGIN_TIMESTAMP,      /* fixed: 8 bytes, since 1970-01-01 */
-    ARROW_ORIGIN_DURATION,       /* fixed: 8 bytes */
-    ARROW_ORIGIN_MONTHS,         /* fixed: 4 bytes */
-    ARROW_ORIGIN_DAY_TIME,       /* fixed: days and milliseconds, 4 bytes each */
-    ARROW_ORIGIN_MONTH_DAY_NANO, /* fixed: months and days of 4 bytes, nanoseconds of 8 */
-    ARROW_ORIGIN_LARGE,          /* utf8, binary, list: had offsets of 64 bits */
-    ARROW_ORIGIN_VIEW,           /* utf8, binary: were views */
-    ARROW_ORIGIN_FIXED_LIST,     /* list: of list_size elements in each slot */
+    ARROW_ORIGIN_SAME,            /* by its type; the rest of the origin says more about it */
+    ARROW_ORIGIN_INT,             /* fixed: 1, 2 bytes */
+    ARROW_ORIGIN_UINT,            /* fixed: 1, 2, 4, 8 bytes */
+    ARROW_ORIGIN_HALF,            /* fixed: 2 bytes, IEEE 754 binary16 */
+    ARROW_ORIGIN_DECIMAL,         /* fixed: 4, 8, 16, 32 bytes, two's complement */
+    ARROW_ORIGIN_DATE_MS,         /* fixed: 8 bytes, milliseconds since 1970-01-01 */
+    ARROW_ORIGIN_TIME,            /* fixed: 4 bytes (s, ms) or 8 (us, ns), since midnight */
+    ARROW_ORIGIN_TIMESTAMP,       /* fixed: 8 bytes, since 1970-01-01 */
+    ARROW_ORIGIN_DURATION,        /* fixed: 8 bytes */
+    ARROW_ORIGIN_MONTHS,          /* fixed: 4 bytes */
+    ARROW_ORIGIN_DAY_TIME,        /* fixed: days and milliseconds, 4 bytes each */
+    ARROW_ORIGIN_MONTH_DAY_NANO,  /* fixed: months and days of 4 bytes, nanoseconds of 8 */
+    ARROW_ORIGIN_LARGE,           /* utf8, binary, list: had offsets of 64 bits */
+    ARROW_ORIGIN_VIEW,            /* utf8, binary: were views */
+    ARROW_ORIGIN_FIXED_LIST,      /* list: of list_size elements in each slot */
+    ARROW_ORIGIN_LIST_VIEW,       /* list: each slot said where its elements were, with 32 bits */
+    ARROW_ORIGIN_LARGE_LIST_VIEW, /* the same with 64 */
 };
 
 /* What a field was in the file, where our type does not say it all. */
@@ -51,6 +53,7 @@ struct arrow_origin {
     int32_t list_size;
     uint8_t index_bits; /* of a dictionary's indices; 0: 32 */
     bool index_is_unsigned;
+    uint8_t run_end_bits; /* was run-end encoded, with ends of so many bits; 0: was not */
 };
 
 /* The same columns without dictionaries; `out_differs`: there were some. Owned by `arena`. */
@@ -116,7 +119,7 @@ enum status arrow_file_next(struct arrow_file *file, struct arrow_batch *out_bat
 struct arrow_writer;
 
 /* Writes the head and the schema at once. Fields with an origin are written as what they were,
- * large and view types and lists of a fixed size as the plain ones that they have become;
+ * large and view types, lists of a fixed size and runs as the plain ones that they have become;
  * dictionaries as plain values, since a file may hold each but once. */
 enum status arrow_writer_create(const struct arrow_schema *schema, enum arrow_container container,
                                 enum arrow_compression compression, struct sink sink,

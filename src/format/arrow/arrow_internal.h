@@ -137,6 +137,9 @@ enum status type_set_timestamp(const struct schema_making *making, struct arrow_
                                struct span zone) MUST_CHECK;
 enum status type_set_fixed(const struct schema_making *making, struct arrow_field *field,
                            int64_t width) MUST_CHECK;
+/* Reads like `field`, of which the rest is known already. */
+enum status type_set_run_ends(const struct schema_making *making, const struct arrow_field *field,
+                              struct arrow_origin *origin, int64_t bits) MUST_CHECK;
 enum status type_set_fixed_list(const struct schema_making *making, struct arrow_field *field,
                                 struct arrow_origin *origin, int64_t size) MUST_CHECK;
 enum status field_set_name(const struct schema_making *making, struct arrow_field *field,
@@ -193,9 +196,37 @@ enum status convert_indices(struct array_making *making, const uint8_t *from,
                             const struct arrow_origin *origin,
                             struct arrow_array *array) MUST_CHECK;
 
+/* convert_slots.c: slots that lie elsewhere than at their place. The arrays that they are taken
+ * from must have passed array_check. */
+
+/* A list whose slots name their first element and how many it has, each in `width` bytes, in any
+ * order. Length and validity of `array` are there already. */
+enum status convert_list_view(struct array_making *making, const struct arrow_field *field,
+                              const uint8_t *firsts, const uint8_t *counts, size_t width,
+                              const struct arrow_array *elements,
+                              struct arrow_array *array) MUST_CHECK;
+/* Slots `first` to `first + length` of runs of equal values: run i ends before slot `ends`[i], a
+ * number of `width` bytes. */
+enum status convert_run_ends(struct array_making *making, const struct arrow_field *field,
+                             const uint8_t *ends, size_t width, const struct arrow_array *values,
+                             int64_t first, int64_t length, struct arrow_array *array) MUST_CHECK;
+
 static inline enum arrow_origin_kind origin_kind(const struct arrow_field *field)
 {
     return field->origin ? field->origin->kind : ARROW_ORIGIN_SAME;
+}
+
+/* Bytes of a number of a list view; 0: it is none. */
+static inline size_t list_view_width(const struct arrow_field *field)
+{
+    enum arrow_origin_kind kind = origin_kind(field);
+    return kind == ARROW_ORIGIN_LIST_VIEW ? 4 : kind == ARROW_ORIGIN_LARGE_LIST_VIEW ? 8 : 0;
+}
+
+/* Bytes of the end of a run; 0: there are none. */
+static inline size_t run_end_width(const struct arrow_field *field)
+{
+    return field->origin ? field->origin->run_end_bits / 8u : 0;
 }
 
 /* ---- whole arrays ---- */
@@ -204,6 +235,18 @@ static inline enum arrow_origin_kind origin_kind(const struct arrow_field *field
 enum status array_copy_canonical(const struct arrow_field *field, const struct arrow_array *from,
                                  struct arena *arena, struct arrow_array *out_array,
                                  struct error *err) MUST_CHECK;
+
+/* `count` slots from `first` on, of one of several arrays. */
+struct array_run {
+    uint32_t source;
+    int32_t first, count;
+};
+
+/* The slots of `runs`, none of them empty, one after the other; `from` need only pass array_check.
+ * LIMIT when a buffer would pass 2^31 - 1 bytes. */
+enum status array_gather(const struct arrow_field *field, const struct arrow_array *from,
+                         struct array_run *runs, size_t count, struct arena *arena,
+                         struct arrow_array *out_array, struct error *err) MUST_CHECK;
 
 /* Two arrays laid end to end, owned by `arena`. */
 enum status array_concat(const struct arrow_field *field, const struct arrow_array *first,

@@ -187,10 +187,44 @@ static enum status read_entries(struct array_making *making, const struct arrow_
     return read_children(making, field, entries, at, length, out);
 }
 
+/* Slots of an array with their values checked. Within runs: the values that runs repeat, or a
+ * dictionary's. */
+static enum status read_checked(struct array_making *making, const struct arrow_field *field,
+                                const struct ArrowArray *array, int64_t start, int64_t length,
+                                bool is_within_runs, struct arrow_array *out,
+                                bool *out_is_canonical);
+
+/* All of them, to take others from. */
+static enum status read_source(struct array_making *making, const struct arrow_field *field,
+                               const struct ArrowArray *array, bool is_within_runs,
+                               struct arrow_array *out)
+{
+    bool is_canonical; /* no matter: what is taken from it is */
+    if (!array || !array->release)
+        return making_fail(making, NULL, "an array that is not there or was released");
+    return read_checked(making, field, array, 0, array->length, is_within_runs, out, &is_canonical);
+}
+
+static enum status read_list_view(struct array_making *making, const struct arrow_field *field,
+                                  const struct ArrowArray *array, int64_t at, size_t width,
+                                  struct arrow_array *out)
+{
+    const void *firsts, *counts;
+    struct arrow_array elements = {0};
+    TRY(take_values(making, array->buffers[1], at, out->length, (int64_t)width, &firsts));
+    TRY(take_values(making, array->buffers[2], at, out->length, (int64_t)width, &counts));
+    TRY(read_source(making, &field->children[0], array->children[0], false, &elements));
+    making->field = field;
+    return convert_list_view(making, field, firsts, counts, width, &elements, out);
+}
+
 static enum status read_list(struct array_making *making, const struct arrow_field *field,
                              const struct ArrowArray *array, int64_t at, struct arrow_array *out)
 {
     int64_t first, count;
+    size_t view_width = list_view_width(field);
+    if (view_width)
+        return read_list_view(making, field, array, at, view_width, out);
     if (origin_kind(field) == ARROW_ORIGIN_FIXED_LIST) {
         int32_t size = field->origin->list_size;
         TRY(convert_fixed_offsets(making, out->length, size, &out->offsets));
@@ -207,7 +241,7 @@ static enum status read_list(struct array_making *making, const struct arrow_fie
 
 static enum status read_column(struct array_making *making, const struct arrow_field *field,
                                const struct ArrowArray *array, int64_t start, int64_t length,
-                               struct arrow_array *out);
+                               bool is_within_runs, struct arrow_array *out);
 
 static enum status read_dictionary(struct array_making *making, const struct arrow_field *field,
                                    const struct ArrowArray *array, int64_t at,
@@ -220,7 +254,7 @@ static enum status read_dictionary(struct array_making *making, const struct arr
     out->dictionary = arena_alloc_zero(making->arena, 1, sizeof *out->dictionary);
     if (!out->dictionary)
         return arena_no_memory(making->arena, making->err);
-    TRY(read_column(making, &values, array->dictionary, 0, array->dictionary->length,
+    TRY(read_column(making, &values, array->dictionary, 0, array->dictionary->length, true,
                     out->dictionary));
     making->field = field;
     if (!width)
@@ -243,17 +277,69 @@ static void count_parts(const struct arrow_field *field, const struct ArrowArray
     *out_children = field->is_dictionary ? 0 : field->type == ARROW_MAP ? 1 : field->child_count;
     if (layout == LAYOUT_LIST && origin_kind(field) == ARROW_ORIGIN_FIXED_LIST)
         *out_buffers = 1;
+    if (list_view_width(field))
+        *out_buffers = 3;
     if (layout == LAYOUT_BYTES && origin_kind(field) == ARROW_ORIGIN_VIEW && array &&
         array->n_buffers > *out_buffers)
         *out_buffers = array->n_buffers; /* as many as hold its bytes */
 }
 
+static enum status read_run_ends(struct array_making *making, const struct arrow_field *field,
+                                 const struct ArrowArray *array, int64_t start, int64_t length,
+                                 size_t width, struct arrow_array *out)
+{
+    int64_t at;
+    const void *ends;
+    struct arrow_array values = {0};
+    TRY(check_struct(making, array, 0, 2, false));
+    TRY(place_window(making, array, start, length, &at));
+    if (length > INT32_MAX)
+        return making_too_long(making);
+    const struct ArrowArray *last = array->children[0];
+    TRY(check_struct(making, last, 2, 0, false));
+    if (last->null_count > 0)
+        return making_fail(making, NULL, "runs without an end");
+    TRY(take_values(making, last->buffers[1], last->offset, last->length, (int64_t)width, &ends));
+    TRY(read_source(making, field, array->children[1], true, &values));
+    making->field = field;
+    if (values.length != last->length)
+        return making_fail(making, NULL, "another number of runs than of their values");
+    return convert_run_ends(making, field, ends, width, &values, at, length, out);
+}
+
+static enum status read_slots(struct array_making *making, const struct arrow_field *field,
+                              const struct ArrowArray *array, int64_t start, int64_t length,
+                              struct arrow_array *out);
+
 static enum status read_array(struct array_making *making, const struct arrow_field *field,
                               const struct ArrowArray *array, int64_t start, int64_t length,
                               struct arrow_array *out)
 {
-    int64_t at, buffer_count, child_count;
+    size_t width = run_end_width(field);
     making->field = field;
+    return width ? read_run_ends(making, field, array, start, length, width, out)
+                 : read_slots(making, field, array, start, length, out);
+}
+
+static enum status read_checked(struct array_making *making, const struct arrow_field *field,
+                                const struct ArrowArray *array, int64_t start, int64_t length,
+                                bool is_within_runs, struct arrow_array *out,
+                                bool *out_is_canonical)
+{
+    struct array_checking checking = {.trusts_dictionaries = true};
+    making->field = field;
+    TRY(is_within_runs ? read_slots(making, field, array, start, length, out)
+                       : read_array(making, field, array, start, length, out));
+    TRY(array_check(field, out, &checking, making->err));
+    *out_is_canonical = checking.is_canonical;
+    return STATUS_OK;
+}
+
+static enum status read_slots(struct array_making *making, const struct arrow_field *field,
+                              const struct ArrowArray *array, int64_t start, int64_t length,
+                              struct arrow_array *out)
+{
+    int64_t at, buffer_count, child_count;
     count_parts(field, array, &buffer_count, &child_count);
     TRY(check_struct(making, array, buffer_count, child_count, field->is_dictionary));
     TRY(place_window(making, array, start, length, &at));
@@ -279,16 +365,15 @@ static enum status read_array(struct array_making *making, const struct arrow_fi
     }
 }
 
-/* An array with its values checked, and copied where they are not laid out as ours. */
+/* The same, copied where they are not laid out as ours. */
 static enum status read_column(struct array_making *making, const struct arrow_field *field,
                                const struct ArrowArray *array, int64_t start, int64_t length,
-                               struct arrow_array *out)
+                               bool is_within_runs, struct arrow_array *out)
 {
-    struct array_checking checking = {.trusts_dictionaries = true};
     struct arrow_array read = {0};
-    TRY(read_array(making, field, array, start, length, &read));
-    TRY(array_check(field, &read, &checking, making->err));
-    if (!checking.is_canonical)
+    bool is_canonical;
+    TRY(read_checked(making, field, array, start, length, is_within_runs, &read, &is_canonical));
+    if (!is_canonical)
         return array_copy_canonical(field, &read, making->arena, out, making->err);
     *out = read;
     return STATUS_OK;
@@ -321,7 +406,7 @@ static enum status read_rows(struct array_making *making, const struct ArrowArra
         return arena_no_memory(making->arena, making->err);
     for (uint32_t i = 0; i < count; i++)
         TRY(read_column(making, &batch->schema->fields[i], array->children[i], array->offset,
-                        array->length, &batch->columns[i]));
+                        array->length, false, &batch->columns[i]));
     return STATUS_OK;
 }
 

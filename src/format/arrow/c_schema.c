@@ -39,6 +39,8 @@ static const struct format {
     {"+L", ARROW_LIST, 0, ARROW_ORIGIN_LARGE},
     {"vu", ARROW_UTF8, 0, ARROW_ORIGIN_VIEW},
     {"vz", ARROW_BINARY, 0, ARROW_ORIGIN_VIEW},
+    {"+vl", ARROW_LIST, 0, ARROW_ORIGIN_LIST_VIEW},
+    {"+vL", ARROW_LIST, 0, ARROW_ORIGIN_LARGE_LIST_VIEW},
 };
 
 static const char units[] = "smun"; /* as enum arrow_unit */
@@ -81,6 +83,8 @@ static const char *format_type(struct arena *arena, const struct arrow_field *fi
     case ARROW_ORIGIN_LARGE: /* plain by now */
     case ARROW_ORIGIN_VIEW:
     case ARROW_ORIGIN_FIXED_LIST:
+    case ARROW_ORIGIN_LIST_VIEW:
+    case ARROW_ORIGIN_LARGE_LIST_VIEW:
         return find_format(field, ARROW_ORIGIN_SAME);
     case ARROW_ORIGIN_SAME:
         if (field->type == ARROW_TIMESTAMP_US)
@@ -211,6 +215,8 @@ enum status arrow_c_export_schema(const struct arrow_schema *schema, struct Arro
 
 /* ---- in ---- */
 
+enum { TEXT_BYTES_MAX = 4096 };
+
 static enum status invalid(const struct schema_making *making, const char *what)
 {
     return error_set(making->err, STATUS_INVALID, "arrow: %s", what);
@@ -246,17 +252,8 @@ static size_t parse_numbers(struct span format, int64_t *out_numbers, size_t cou
 static enum status refuse(const struct schema_making *making, const struct arrow_field *field,
                           struct span format)
 {
-    static const struct {
-        const char *prefix, *what;
-    } refused[] = {
-        {"+u", "type union is not read"},
-        {"+r", "type run_end_encoded is not read"},
-        {"+vl", "type list_view is not read"},
-        {"+vL", "type large_list_view is not read"},
-    };
-    for (size_t i = 0; i < COUNT_OF(refused); i++)
-        if (begins_with(format, refused[i].prefix))
-            return type_refuse(making, field, refused[i].what);
+    if (begins_with(format, "+u"))
+        return type_refuse(making, field, "type union is not read");
     return error_set(making->err, STATUS_UNSUPPORTED, "arrow: column %.100s: a type of format %.*s",
                      field->name, (int)size_min(format.length, 20), (const char *)format.data);
 }
@@ -389,12 +386,48 @@ static enum status read_children(struct schema_making *making, const struct Arro
 }
 
 static enum status read_field(struct schema_making *making, const struct ArrowSchema *schema,
+                              uint32_t depth, struct arrow_field *field);
+
+static bool has_format(const struct ArrowSchema *schema, const char *format)
+{
+    return span_equal(text_within(schema->format, strlen(format)), span_of_text(format));
+}
+
+/* Runs of equal values become a column of those values; its name and metadata stay. */
+static enum status read_run_ends(struct schema_making *making, const struct ArrowSchema *schema,
+                                 uint32_t depth, struct arrow_field *field)
+{
+    if (schema->n_children != 2 || !schema->children || schema->dictionary)
+        return invalid(making, "runs without their ends or values");
+    const struct ArrowSchema *ends = schema->children[0], *values = schema->children[1];
+    if (!ends || !ends->release || ends->dictionary)
+        return invalid(making, "runs without their ends");
+    int64_t bits = has_format(ends, "s")   ? 16
+                   : has_format(ends, "i") ? 32
+                   : has_format(ends, "l") ? 64
+                                           : 0;
+    if (bits == 0)
+        return invalid(making, "ends of runs that are no signed integers");
+    if (values && values->release && has_format(values, "+r"))
+        return error_set(making->err, STATUS_UNSUPPORTED, "arrow: runs of runs");
+    TRY(read_field(making, values, depth, field));
+    TRY(field_set_name(making, field, text_within(schema->name, TEXT_BYTES_MAX)));
+    struct arrow_origin origin = {.kind = ARROW_ORIGIN_SAME};
+    if (field->origin)
+        origin = *field->origin;
+    TRY(type_set_run_ends(making, field, &origin, bits));
+    TRY(set_metadata(making, schema, field, &origin));
+    return field_keep_origin(making, field, &origin);
+}
+
+static enum status read_field(struct schema_making *making, const struct ArrowSchema *schema,
                               uint32_t depth, struct arrow_field *field)
 {
-    enum { TEXT_BYTES_MAX = 4096 };
     struct arrow_origin origin = {.kind = ARROW_ORIGIN_SAME};
     if (!schema || !schema->release)
         return invalid(making, "a column that is not there or was released");
+    if (has_format(schema, "+r"))
+        return read_run_ends(making, schema, depth, field);
     const struct ArrowSchema *values = schema->dictionary ? schema->dictionary : schema;
     TRY(field_set_name(making, field, text_within(schema->name, TEXT_BYTES_MAX)));
     field->is_nullable = schema->flags & ARROW_FLAG_NULLABLE;

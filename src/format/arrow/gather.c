@@ -8,13 +8,8 @@
  */
 #include "format/arrow/arrow_internal.h"
 
-struct run {
-    uint32_t source;
-    int32_t first, count;
-};
-
 struct runs {
-    struct run *items;
+    struct array_run *items;
     size_t count;
     int64_t slots; /* sum of their counts */
 };
@@ -98,7 +93,7 @@ static enum status gather_validity(struct gather *gather, const struct arrow_arr
         return no_memory(gather);
     int64_t at = 0;
     for (size_t i = 0; i < runs->count; i++) {
-        const struct run *run = &runs->items[i];
+        const struct array_run *run = &runs->items[i];
         const struct arrow_array *source = sources[run->source];
         if (source->validity)
             bits_copy(bits, at, source->validity, run->first, run->count);
@@ -120,7 +115,7 @@ static enum status gather_bits(struct gather *gather, const struct arrow_array *
         return no_memory(gather);
     int64_t at = 0;
     for (size_t i = 0; i < runs->count; i++) {
-        const struct run *run = &runs->items[i];
+        const struct array_run *run = &runs->items[i];
         bits_copy(bits, at, sources[run->source]->values, run->first, run->count);
         at += run->count;
     }
@@ -147,7 +142,7 @@ static enum status gather_fixed(struct gather *gather, const struct arrow_field 
         return no_memory(gather);
     uint8_t *at = values;
     for (size_t i = 0; i < runs->count; i++) {
-        const struct run *run = &runs->items[i];
+        const struct array_run *run = &runs->items[i];
         const uint8_t *from =
             (const uint8_t *)sources[run->source]->values + (size_t)run->first * width;
         if (width == 8 && run->count == 1)
@@ -173,7 +168,7 @@ static enum status gather_offsets(struct gather *gather, const struct arrow_fiel
     int32_t *at = offsets;
     *at++ = 0;
     for (size_t i = 0; i < runs->count; i++) {
-        const struct run *run = &runs->items[i];
+        const struct array_run *run = &runs->items[i];
         const struct arrow_array *source = sources[run->source];
         for (int64_t slot = run->first; slot < (int64_t)run->first + run->count; slot++) {
             if (arrow_is_valid(source, slot))
@@ -194,13 +189,13 @@ static enum status element_runs(struct gather *gather, const struct arrow_array 
     size_t count = 0;
     for (size_t i = 0; i < runs->count; i++)
         count += sources[runs->items[i].source]->validity ? (size_t)runs->items[i].count : 1;
-    struct run *items = arena_alloc(&gather->scratch, count * sizeof *items);
+    struct array_run *items = arena_alloc(&gather->scratch, count * sizeof *items);
     if (!items)
         return no_memory(gather);
-    struct run *last = NULL;
+    struct array_run *last = NULL;
     size_t made = 0;
     for (size_t i = 0; i < runs->count; i++) {
-        struct run run = runs->items[i];
+        struct array_run run = runs->items[i];
         const struct arrow_array *source = sources[run.source];
         int32_t step = source->validity ? 1 : run.count;
         for (int32_t end = run.first + run.count; run.first < end; run.first += step) {
@@ -212,7 +207,7 @@ static enum status element_runs(struct gather *gather, const struct arrow_array 
                 last->count += elements;
             } else {
                 last = &items[made++];
-                *last = (struct run){.source = run.source, .first = first, .count = elements};
+                *last = (struct array_run){.source = run.source, .first = first, .count = elements};
             }
         }
     }
@@ -232,7 +227,7 @@ static enum status gather_bytes(struct gather *gather, const struct arrow_field 
         return no_memory(gather);
     uint8_t *at = values;
     for (size_t i = 0; i < bytes.count; i++) {
-        const struct run *run = &bytes.items[i];
+        const struct array_run *run = &bytes.items[i];
         memcpy(at, (const uint8_t *)sources[run->source]->values + run->first, (size_t)run->count);
         at += run->count;
     }
@@ -311,7 +306,7 @@ static enum status gather_values(struct gather *gather, const struct arrow_field
         } else {
             bases[i] = (int32_t)whole->slots;
             whole->items[whole->count++] =
-                (struct run){.source = (uint32_t)i, .count = (int32_t)values[i]->length};
+                (struct array_run){.source = (uint32_t)i, .count = (int32_t)values[i]->length};
             whole->slots += values[i]->length;
             if (whole->slots > INT32_MAX)
                 return too_long(gather, field);
@@ -356,7 +351,7 @@ static enum status gather_dictionary(struct gather *gather, const struct arrow_f
         return no_memory(gather);
     int32_t *at = indices;
     for (size_t i = 0; i < runs->count; i++) {
-        const struct run *run = &runs->items[i];
+        const struct array_run *run = &runs->items[i];
         const int32_t *from = (const int32_t *)sources[run->source]->values + run->first;
         int32_t base = bases[run->source];
         for (int32_t j = 0; j < run->count; j++) /* a null slot's may be anything */
@@ -405,18 +400,18 @@ static enum status gather_array(struct gather *gather, const struct arrow_field 
 static enum status row_runs(struct gather *gather, const struct arrow_row *rows, size_t row_count,
                             struct runs *out_runs)
 {
-    struct run *items = arena_alloc(&gather->scratch, row_count * sizeof *items);
+    struct array_run *items = arena_alloc(&gather->scratch, row_count * sizeof *items);
     if (!items)
         return no_memory(gather);
     size_t count = 0;
     for (size_t i = 0; i < row_count; i++) {
-        struct run *last = count ? &items[count - 1] : NULL;
+        struct array_run *last = count ? &items[count - 1] : NULL;
         if (last && last->source == rows[i].batch &&
             (uint32_t)(last->first + last->count) == rows[i].row)
             last->count++;
         else
-            items[count++] =
-                (struct run){.source = rows[i].batch, .first = (int32_t)rows[i].row, .count = 1};
+            items[count++] = (struct array_run){
+                .source = rows[i].batch, .first = (int32_t)rows[i].row, .count = 1};
     }
     *out_runs = (struct runs){.items = items, .count = count, .slots = (int64_t)row_count};
     return STATUS_OK;
@@ -460,36 +455,30 @@ done:
     return status;
 }
 
-static enum status gather_whole(const struct arrow_field *field,
-                                const struct arrow_array *const *sources, size_t source_count,
-                                struct arena *arena, struct arrow_array *out_array,
-                                struct error *err)
+static enum status gather_one(const struct arrow_field *field,
+                              const struct arrow_array *const *sources, size_t source_count,
+                              struct runs *runs, struct arena *arena, struct arrow_array *out_array,
+                              struct error *err)
 {
     struct gather gather = {.source_count = source_count, .arena = arena, .err = err};
-    struct run items[2];
-    struct runs runs = {.items = items};
     struct arrow_array array;
-    CHECK(source_count <= COUNT_OF(items));
-    for (size_t i = 0; i < source_count; i++) {
-        if (sources[i]->length)
-            items[runs.count++] =
-                (struct run){.source = (uint32_t)i, .count = (int32_t)sources[i]->length};
-        runs.slots += sources[i]->length;
-    }
-    enum status status = runs.slots > INT32_MAX
+    for (size_t i = 0; i < runs->count; i++)
+        runs->slots += runs->items[i].count;
+    enum status status = runs->slots > INT32_MAX
                              ? too_long(&gather, field)
-                             : gather_array(&gather, field, sources, &runs, &array);
+                             : gather_array(&gather, field, sources, runs, &array);
     if (status == STATUS_OK)
         *out_array = array;
     arena_deinit(&gather.scratch);
     return status;
 }
 
-enum status array_copy_canonical(const struct arrow_field *field, const struct arrow_array *from,
-                                 struct arena *arena, struct arrow_array *out_array,
-                                 struct error *err)
+enum status array_gather(const struct arrow_field *field, const struct arrow_array *from,
+                         struct array_run *items, size_t count, struct arena *arena,
+                         struct arrow_array *out_array, struct error *err)
 {
-    return gather_whole(field, &from, 1, arena, out_array, err);
+    struct runs runs = {.items = items, .count = count};
+    return gather_one(field, &from, 1, &runs, arena, out_array, err);
 }
 
 enum status array_concat(const struct arrow_field *field, const struct arrow_array *first,
@@ -497,5 +486,19 @@ enum status array_concat(const struct arrow_field *field, const struct arrow_arr
                          struct arrow_array *out_array, struct error *err)
 {
     const struct arrow_array *sources[] = {first, second};
-    return gather_whole(field, sources, COUNT_OF(sources), arena, out_array, err);
+    struct array_run items[COUNT_OF(sources)];
+    struct runs runs = {.items = items};
+    for (size_t i = 0; i < COUNT_OF(sources); i++)
+        if (sources[i]->length)
+            items[runs.count++] =
+                (struct array_run){.source = (uint32_t)i, .count = (int32_t)sources[i]->length};
+    return gather_one(field, sources, COUNT_OF(sources), &runs, arena, out_array, err);
+}
+
+enum status array_copy_canonical(const struct arrow_field *field, const struct arrow_array *from,
+                                 struct arena *arena, struct arrow_array *out_array,
+                                 struct error *err)
+{
+    struct array_run whole = {.count = (int32_t)from->length};
+    return array_gather(field, from, &whole, from->length > 0, arena, out_array, err);
 }

@@ -290,10 +290,32 @@ static enum status read_entries(struct batch_reader *batch, int64_t *out_length)
     return STATUS_OK;
 }
 
+/* An array with its content checked. Within runs: the values that runs repeat, or a dictionary's.
+ */
+static enum status read_checked(struct batch_reader *batch, const struct arrow_field *field,
+                                bool is_within_runs, struct arrow_array *array,
+                                bool *out_is_canonical);
+
+static enum status read_list_view(struct batch_reader *batch, const struct arrow_field *field,
+                                  size_t width, struct arrow_array *array)
+{
+    const void *firsts, *counts;
+    bool is_canonical; /* no matter: what is taken from it is */
+    struct arrow_array elements = {0};
+    TRY(take_values(batch, array->length * (int64_t)width, &firsts));
+    TRY(take_values(batch, array->length * (int64_t)width, &counts));
+    TRY(read_checked(batch, &field->children[0], false, &elements, &is_canonical));
+    batch->making.field = field;
+    return convert_list_view(&batch->making, field, firsts, counts, width, &elements, array);
+}
+
 static enum status read_list(struct batch_reader *batch, const struct arrow_field *field,
                              struct arrow_array *array)
 {
     int64_t entries = 0;
+    size_t view_width = list_view_width(field);
+    if (view_width)
+        return read_list_view(batch, field, view_width, array);
     if (origin_kind(field) == ARROW_ORIGIN_FIXED_LIST)
         TRY(convert_fixed_offsets(&batch->making, array->length, field->origin->list_size,
                                   &array->offsets));
@@ -334,12 +356,57 @@ static enum status read_dictionary_field(struct batch_reader *batch,
     return take_values(batch, array->length * (int64_t)sizeof(int32_t), &array->values);
 }
 
+/* The column itself has no buffers: its children have its ends and its values. */
+static enum status read_run_ends(struct batch_reader *batch, const struct arrow_field *field,
+                                 size_t width, struct arrow_array *array)
+{
+    int64_t length, null_count, end_count;
+    struct span validity;
+    const void *ends;
+    bool is_canonical;
+    struct arrow_array values = {0};
+    TRY(take_node(batch, &length, &null_count));
+    TRY(take_node(batch, &end_count, &null_count));
+    if (null_count)
+        return fail(batch, batch->nodes - 16, "runs without an end");
+    TRY(take_buffer(batch, &validity));
+    TRY(take_values(batch, end_count * (int64_t)width, &ends));
+    TRY(read_checked(batch, field, true, &values, &is_canonical));
+    batch->making.field = field;
+    if (values.length != end_count)
+        return fail(batch, NULL, "another number of runs than of their values");
+    return convert_run_ends(&batch->making, field, ends, width, &values, 0, length, array);
+}
+
+static enum status read_slots(struct batch_reader *batch, const struct arrow_field *field,
+                              struct arrow_array *array);
+
 static enum status read_array(struct batch_reader *batch, const struct arrow_field *field,
+                              struct arrow_array *array)
+{
+    size_t width = run_end_width(field);
+    batch->making.field = field;
+    return width ? read_run_ends(batch, field, width, array) : read_slots(batch, field, array);
+}
+
+static enum status read_checked(struct batch_reader *batch, const struct arrow_field *field,
+                                bool is_within_runs, struct arrow_array *array,
+                                bool *out_is_canonical)
+{
+    struct array_checking checking = {.trusts_dictionaries = true};
+    batch->making.field = field;
+    TRY(is_within_runs ? read_slots(batch, field, array) : read_array(batch, field, array));
+    enum status status = array_check(field, array, &checking, batch->making.err);
+    batch->making.fault = checking.fault;
+    *out_is_canonical = checking.is_canonical;
+    return status;
+}
+
+static enum status read_slots(struct batch_reader *batch, const struct arrow_field *field,
                               struct arrow_array *array)
 {
     struct span validity;
     int64_t null_count;
-    batch->making.field = field;
     TRY(take_node(batch, &array->length, &null_count));
     int64_t length = array->length;
     if (!field->is_dictionary && field->type == ARROW_NULL)
@@ -369,20 +436,17 @@ static enum status read_array(struct batch_reader *batch, const struct arrow_fie
     return STATUS_OK;
 }
 
-/* A column with its content checked, and mended where a client's habits differ from ours. */
+/* The same, mended where a client's habits differ from ours. */
 static enum status read_column(struct batch_reader *batch, const struct arrow_field *field,
-                               int64_t length, struct arrow_array *out_array)
+                               int64_t length, bool is_within_runs, struct arrow_array *out_array)
 {
-    struct array_checking checking = {.trusts_dictionaries = true};
     struct arrow_array array = {0};
-    TRY(read_array(batch, field, &array));
+    bool is_canonical;
+    TRY(read_checked(batch, field, is_within_runs, &array, &is_canonical));
     if (array.length != length)
         return error_set(batch->making.err, STATUS_INVALID,
                          "arrow: column %.100s: another length than its batch", field->name);
-    enum status status = array_check(field, &array, &checking, batch->making.err);
-    batch->making.fault = checking.fault;
-    TRY(status);
-    if (!checking.is_canonical)
+    if (!is_canonical)
         return array_copy_canonical(field, &array, batch->making.arena, out_array,
                                     batch->making.err);
     *out_array = array;
@@ -455,7 +519,7 @@ static enum status read_dictionary_values(struct batch_reader *batch, struct ipc
     if (!values)
         return arena_no_memory(batch->making.arena, batch->making.err);
     TRY(begin_batch(batch, message, data, &length));
-    TRY(read_column(batch, field, length, values));
+    TRY(read_column(batch, field, length, true, values));
     TRY(end_batch(batch));
     *out_values = values;
     return STATUS_OK;
@@ -561,8 +625,8 @@ enum status ipc_record_batch_read(struct arrow_reader *reader, struct ipc_messag
         goto done;
     }
     for (uint32_t i = 0; i < schema->field_count; i++)
-        TRY_OR_DONE(status,
-                    read_column(&batch, &schema->fields[i], result.length, &result.columns[i]));
+        TRY_OR_DONE(status, read_column(&batch, &schema->fields[i], result.length, false,
+                                        &result.columns[i]));
     TRY_OR_DONE(status, end_batch(&batch));
     *out_batch = result;
 done:

@@ -159,10 +159,39 @@ static enum status skip_entries(struct schema_reader *reader, struct flat_vector
     return STATUS_OK;
 }
 
+/* Runs of equal values become a column of those values; its name and metadata stay. */
+static enum status read_run_ends(struct schema_reader *reader, const struct flat_table *table,
+                                 uint32_t depth, struct arrow_field *field)
+{
+    struct flat_reader *flat = reader->flat;
+    struct flat_vector children = flat_vector(flat, table, 5, 4);
+    if (flat->failed || children.count != 2)
+        return invalid(reader->making.err, "runs without their ends or values");
+    struct flat_table ends = flat_element(flat, &children, 0);
+    struct flat_table values = flat_element(flat, &children, 1);
+    struct flat_table type = flat_child(flat, &ends, 3);
+    int64_t bits = flat_number(flat, &type, 0, 4, 0);
+    if (flat->failed || flat_number(flat, &ends, 2, 1, 0) != IPC_INT ||
+        flat_child(flat, &ends, 4).at || flat_number(flat, &type, 1, 1, 0) == 0)
+        return invalid(reader->making.err, "ends of runs that are no signed integers");
+    if (flat_number(flat, &values, 2, 1, 0) == IPC_RUN_END_ENCODED)
+        return error_set(reader->making.err, STATUS_UNSUPPORTED, "arrow: runs of runs");
+    TRY(read_field(reader, &values, depth, field));
+    TRY(field_set_name(&reader->making, field, flat_text(flat, table, 0)));
+    struct arrow_origin origin = {.kind = ARROW_ORIGIN_SAME};
+    if (field->origin)
+        origin = *field->origin;
+    TRY(type_set_run_ends(&reader->making, field, &origin, bits));
+    TRY(read_metadata(reader, table, field, &origin));
+    return field_keep_origin(&reader->making, field, &origin);
+}
+
 static enum status read_field(struct schema_reader *reader, const struct flat_table *table,
                               uint32_t depth, struct arrow_field *field)
 {
     struct flat_reader *flat = reader->flat;
+    if (flat_number(flat, table, 2, 1, 0) == IPC_RUN_END_ENCODED)
+        return read_run_ends(reader, table, depth, field);
     struct arrow_origin origin = {.kind = ARROW_ORIGIN_SAME};
     TRY(field_set_name(&reader->making, field, flat_text(flat, table, 0)));
     field->is_nullable = flat_number(flat, table, 1, 1, 0) != 0;

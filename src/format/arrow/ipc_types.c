@@ -64,19 +64,10 @@ static bool read_plain(int64_t id, struct arrow_field *field)
 static enum status refuse_id(const struct schema_reader *reader, const struct arrow_field *field,
                              int64_t id)
 {
-    switch (id) {
-    case IPC_UNION:
+    if (id == IPC_UNION)
         return type_refuse(&reader->making, field, "type union is not read");
-    case IPC_RUN_END_ENCODED:
-        return type_refuse(&reader->making, field, "type run_end_encoded is not read");
-    case IPC_LIST_VIEW:
-        return type_refuse(&reader->making, field, "type list_view is not read");
-    case IPC_LARGE_LIST_VIEW:
-        return type_refuse(&reader->making, field, "type large_list_view is not read");
-    default:
-        return error_set(reader->making.err, STATUS_UNSUPPORTED, "arrow: column %.100s: type %d",
-                         field->name, (int)id);
-    }
+    return error_set(reader->making.err, STATUS_UNSUPPORTED, "arrow: column %.100s: type %d",
+                     field->name, (int)id);
 }
 
 static enum status read_by_id(struct schema_reader *reader, int64_t id,
@@ -120,6 +111,10 @@ static enum status read_by_id(struct schema_reader *reader, int64_t id,
         return type_keep(making, field, origin, ARROW_BINARY, 0, ARROW_ORIGIN_LARGE);
     case IPC_LARGE_LIST:
         return type_keep(making, field, origin, ARROW_LIST, 0, ARROW_ORIGIN_LARGE);
+    case IPC_LIST_VIEW:
+        return type_keep(making, field, origin, ARROW_LIST, 0, ARROW_ORIGIN_LIST_VIEW);
+    case IPC_LARGE_LIST_VIEW:
+        return type_keep(making, field, origin, ARROW_LIST, 0, ARROW_ORIGIN_LARGE_LIST_VIEW);
     case IPC_UTF8_VIEW:
         return type_keep(making, field, origin, ARROW_UTF8, 0, ARROW_ORIGIN_VIEW);
     case IPC_BINARY_VIEW:

@@ -79,6 +79,12 @@ static void describe_origin(const struct arrow_field *field, struct buf *out)
     case ARROW_ORIGIN_FIXED_LIST:
         buf_format(out, "list[%d]", (int)origin->list_size);
         break;
+    case ARROW_ORIGIN_LIST_VIEW:
+        buf_put_text(out, "list_view");
+        break;
+    case ARROW_ORIGIN_LARGE_LIST_VIEW:
+        buf_put_text(out, "large_list_view");
+        break;
     case ARROW_ORIGIN_SAME:
         break;
     }
@@ -87,6 +93,8 @@ static void describe_origin(const struct arrow_field *field, struct buf *out)
 void arrow_type_describe(const struct arrow_field *field, struct buf *out)
 {
     const struct arrow_origin *origin = field->origin;
+    if (origin && origin->run_end_bits)
+        buf_format(out, "run_end_encoded[int%d, ", origin->run_end_bits);
     if (field->is_dictionary)
         buf_format(out, "dictionary[%sint%d, ", origin && origin->index_is_unsigned ? "u" : "",
                    origin && origin->index_bits ? origin->index_bits : 32);
@@ -99,6 +107,8 @@ void arrow_type_describe(const struct arrow_field *field, struct buf *out)
     else
         buf_put_text(out, arrow_type_name(field->type));
     if (field->is_dictionary)
+        buf_put_byte(out, ']');
+    if (origin && origin->run_end_bits)
         buf_put_byte(out, ']');
 }
 
@@ -172,7 +182,8 @@ bool arrow_origins_equal(const struct arrow_origin *a, const struct arrow_origin
            (a && b && a->kind == b->kind && a->unit == b->unit && a->precision == b->precision &&
             a->scale == b->scale && a->list_size == b->list_size &&
             a->index_bits == b->index_bits && a->index_is_unsigned == b->index_is_unsigned &&
-            texts_equal(a->timezone, b->timezone) && texts_equal(a->extension, b->extension));
+            a->run_end_bits == b->run_end_bits && texts_equal(a->timezone, b->timezone) &&
+            texts_equal(a->extension, b->extension));
 }
 
 static bool fields_equal(const struct arrow_field *a, const struct arrow_field *b, uint32_t count)

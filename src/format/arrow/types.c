@@ -122,6 +122,19 @@ enum status type_set_fixed(const struct schema_making *making, struct arrow_fiel
     return STATUS_OK;
 }
 
+enum status type_set_run_ends(const struct schema_making *making, const struct arrow_field *field,
+                              struct arrow_origin *origin, int64_t bits)
+{
+    if (bits != 16 && bits != 32 && bits != 64)
+        return type_refuse(making, field, "ends of runs of this width");
+    if (run_end_width(field))
+        return type_refuse(making, field, "runs of runs");
+    if (!making->takes_origins)
+        return type_refuse(making, field, "type run_end_encoded, which no table has");
+    origin->run_end_bits = (uint8_t)bits;
+    return STATUS_OK;
+}
+
 enum status type_set_fixed_list(const struct schema_making *making, struct arrow_field *field,
                                 struct arrow_origin *origin, int64_t size)
 {
@@ -176,7 +189,7 @@ enum status field_keep_origin(const struct schema_making *making, struct arrow_f
                               const struct arrow_origin *origin)
 {
     if (origin->kind == ARROW_ORIGIN_SAME && !origin->timezone && !origin->extension &&
-        !origin->index_bits)
+        !origin->index_bits && !origin->run_end_bits)
         return STATUS_OK;
     struct arrow_origin *kept = arena_alloc(making->arena, sizeof *kept);
     if (!kept)

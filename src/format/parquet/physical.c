@@ -80,6 +80,8 @@ static enum status make_physical(struct arrow_field *field, struct error *err)
     case ARROW_ORIGIN_LARGE:
     case ARROW_ORIGIN_VIEW:
     case ARROW_ORIGIN_FIXED_LIST:
+    case ARROW_ORIGIN_LIST_VIEW:
+    case ARROW_ORIGIN_LARGE_LIST_VIEW:
         break;
     }
     return STATUS_OK;

@@ -405,7 +405,7 @@ static void test_formats_are_checked(void **state)
     refuses_format("+l", STATUS_INVALID, "without its one child");
     refuses_format("+m", STATUS_INVALID, "without its one child");
     refuses_format("+ud:0", STATUS_UNSUPPORTED, "column c: type union is not read");
-    refuses_format("+r", STATUS_UNSUPPORTED, "column c: type run_end_encoded is not read");
+    refuses_format("+r", STATUS_INVALID, "runs without their ends or values");
     for (size_t i = 0; i < COUNT_OF(unknown); i++)
         refuses_format(unknown[i], STATUS_UNSUPPORTED, "column c: a type of format");
     for (size_t i = 0; i < COUNT_OF(refused); i++)
