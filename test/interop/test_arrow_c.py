@@ -245,14 +245,18 @@ def test_what_is_copied_lets_go(library):
 
 
 def test_metadata_of_fields(library):
-    schema = pa.schema([pa.field("a", pa.int64(), False, {"PARQUET:field_id": "7", "other": "lost"}),
+    schema = pa.schema([pa.field("a", pa.int64(), False, {"PARQUET:field_id": "7", "other": "kept", b"\0": b"\xff"}),
                         pa.field("b", pa.list_(pa.field("element", pa.string(), True, {"PARQUET:field_id": "9"}))),
-                        pa.field("c", pa.uuid()), pa.field("", pa.int8())], {"of": "the schema"})
+                        pa.field("c", pa.uuid()), pa.field("", pa.int8()),
+                        pa.field("d", pa.dictionary(pa.int8(), pa.string()), True, {"of": "a dictionary"}),
+                        pa.field("r", pa.run_end_encoded(pa.int32(), pa.string()), True, {"of": "runs"})],
+                       {"of": "the schema", "empty": ""})
     copied = copy_schema(library, schema)
-    assert copied.field("a").metadata == {b"PARQUET:field_id": b"7"}
+    assert copied.field("a").metadata == {b"PARQUET:field_id": b"7", b"other": b"kept", b"\0": b"\xff"}
+    assert copied.field("d").metadata == {b"of": b"a dictionary"} and copied.field("r").metadata == {b"of": b"runs"}
     assert copied.field("b").type.value_field.metadata == {b"PARQUET:field_id": b"9"}
     assert copied.field("c").type == pa.uuid() and copied.field("a").nullable is False
-    assert copied.names == schema.names and copied.metadata is None
+    assert copied.names == schema.names and copied.metadata == schema.metadata
     assert copy_schema(library, pa.schema([])).names == []
 
 

@@ -169,6 +169,27 @@ def test_arrow_to_arrow_keeps_types_that_parquet_has_not(given):
     assert "interval" in refused.stderr and not (directory / "more.parquet").exists()
 
 
+@pytest.mark.parametrize("ending, other", [(".arrow", ".arrows"), (".arrows", ".arrow")])
+def test_metadata_of_schema_and_fields_stays(tmp_path, ending, other):
+    """Any bytes, of every level of nesting, too."""
+    inner = pa.field("x", pa.int8(), metadata={"deep": "1"})
+    schema = pa.schema([pa.field("a", pa.int64(), metadata={b"\0k": b"\xff\0", "e": ""}), pa.field("s", pa.struct([inner])),
+                        pa.field("u", pa.uuid()), pa.field("n", pa.string())],
+                       metadata={"pandas": "{}" * 500, **{f"key {i}": str(i) for i in range(100)}})
+    rows = pa.table([pa.array([1]), pa.array([{"x": 2}], schema.field("s").type), pa.array([b"0" * 16], pa.uuid()),
+                     pa.array(["t"])], schema=schema)
+    source, target = tmp_path / f"in{ending}", tmp_path / f"out{other}"
+    with (pa.ipc.new_file if ending == ".arrow" else pa.ipc.new_stream)(source, schema) as file:
+        file.write_table(rows)
+    convert(source, target)
+    back = (pa.ipc.open_stream if ending == ".arrow" else pa.ipc.open_file)(target).read_all()
+    assert back.schema.equals(schema, check_metadata=True) and back.equals(rows)
+    many = schema.with_metadata({str(i): "" for i in range(5000)})
+    with (pa.ipc.new_file if ending == ".arrow" else pa.ipc.new_stream)(source, many) as file:
+        file.write_table(rows.cast(many))
+    assert "more than 4096 pairs" in convert(source, tmp_path / f"many{other}", check=5).stderr
+
+
 def test_json_lines(given):
     directory, rows = given
     convert(directory / "in.arrow", directory / "out.ndjson")

@@ -51,9 +51,19 @@ struct arrow_field {
     const struct arrow_origin *origin; /* NULL: the type says it all, as in every schema of ours */
 };
 
+/* What a schema or a field was given along by others, beside what has a place of its own here. Any
+ * bytes; not compared, not part of a fingerprint. */
+struct arrow_metadata {
+    struct arrow_pair {
+        struct span key, value;
+    } * pairs;
+    uint32_t count;
+};
+
 struct arrow_schema {
     struct arrow_field *fields;
     uint32_t field_count;
+    struct arrow_metadata metadata; /* of files and of the C interface */
 };
 
 /* Deep copy; everything it holds is owned by `arena`. */

@@ -53,6 +53,7 @@ struct arrow_origin {
     int32_t list_size;
     uint8_t index_bits; /* of a dictionary's indices; 0: 32 */
     bool index_is_unsigned;
+    struct arrow_metadata metadata;
     uint8_t run_end_bits; /* was run-end encoded, with ends of so many bits; 0: was not */
 };
 
@@ -76,7 +77,8 @@ static inline double arrow_half_value(uint16_t bits)
     return bits & 0x8000 ? -value : value;
 }
 
-bool arrow_origins_equal(const struct arrow_origin *a, const struct arrow_origin *b); /* or NULL */
+/* NULL: of a field whose type says it all. But for the metadata. */
+bool arrow_origins_equal(const struct arrow_origin *a, const struct arrow_origin *b);
 
 /* The name of the field's type: "int64", "timestamp[ms, UTC]", "dictionary[int8, utf8]"; of lists,
  * maps and structs without their children. */

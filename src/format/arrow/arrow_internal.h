@@ -94,13 +94,19 @@ enum status array_check(const struct arrow_field *field, struct arrow_array *arr
 #define ARROW_FIELD_ID_KEY "PARQUET:field_id"
 #define ARROW_EXTENSION_KEY "ARROW:extension:name"
 
-struct field_pair {
-    const char *key, *value;
-};
+/* Appends a copy. STATUS_NO_MEMORY without a message. */
+enum status metadata_add(struct arrow_metadata *metadata, struct arena *arena, struct span key,
+                         struct span value) MUST_CHECK;
 
-/* The field's id and its extension's name, where it has them; `id_text` holds the former. */
-size_t field_list_metadata(const struct arrow_field *field, char id_text[I64_TEXT_MAX + 1],
-                           struct field_pair out_pairs[2]);
+/* What stands for a field outside: its id and its extension's name, where it has them, then its
+ * metadata. */
+struct field_pairs {
+    const struct arrow_field *field;
+    size_t count;
+    char id_text[I64_TEXT_MAX + 1];
+};
+void field_pairs_init(struct field_pairs *pairs, const struct arrow_field *field);
+struct arrow_pair field_pair_at(const struct field_pairs *pairs, size_t i);
 
 /* ---- schemas from outside ---- */
 
@@ -146,10 +152,12 @@ enum status field_set_name(const struct schema_making *making, struct arrow_fiel
                            struct span name) MUST_CHECK;
 enum status field_set_index(const struct schema_making *making, const struct arrow_field *field,
                             struct arrow_origin *origin, int64_t bits, bool is_signed) MUST_CHECK;
-/* Takes from a pair what there is a place for. */
+/* Takes from a pair what there is a place for, and keeps the others as they are. */
 enum status field_set_metadata(const struct schema_making *making, struct arrow_field *field,
                                struct arrow_origin *origin, struct span key,
                                struct span text) MUST_CHECK;
+enum status schema_set_metadata(const struct schema_making *making, struct arrow_metadata *metadata,
+                                struct span key, struct span text) MUST_CHECK;
 enum status field_keep_origin(const struct schema_making *making, struct arrow_field *field,
                               const struct arrow_origin *origin) MUST_CHECK;
 /* Zeroed fields at `depth`, within the limits. */

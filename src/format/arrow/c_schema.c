@@ -98,27 +98,48 @@ static const char *format_type(struct arena *arena, const struct arrow_field *fi
     return find_format(field, kind);
 }
 
+static void put_pair(struct buf *out, struct arrow_pair pair)
+{
+    buf_put_le32(out, (uint32_t)pair.key.length);
+    buf_put(out, pair.key.data, pair.key.length);
+    buf_put_le32(out, (uint32_t)pair.value.length);
+    buf_put(out, pair.value.data, pair.value.length);
+}
+
+/* What was put goes to the schema; false: no memory. */
+static bool keep_metadata(struct arena *arena, struct buf *bytes, const char **out_metadata)
+{
+    if (!bytes->failed)
+        *out_metadata = arena_copy_text(arena, (const char *)bytes->data, bytes->length);
+    buf_deinit(bytes);
+    return *out_metadata;
+}
+
 /* A count of pairs, then their texts, each behind its length. */
 static bool put_metadata(struct arena *arena, const struct arrow_field *field,
                          const char **out_metadata)
 {
-    struct field_pair pairs[2];
-    char id_text[I64_TEXT_MAX + 1];
-    size_t count = field_list_metadata(field, id_text, pairs);
+    struct field_pairs pairs;
     struct buf bytes = {0};
-    if (count == 0)
+    field_pairs_init(&pairs, field);
+    if (pairs.count == 0)
         return true;
-    buf_put_le32(&bytes, (uint32_t)count);
-    for (size_t i = 0; i < count; i++) {
-        buf_put_le32(&bytes, (uint32_t)strlen(pairs[i].key));
-        buf_put_text(&bytes, pairs[i].key);
-        buf_put_le32(&bytes, (uint32_t)strlen(pairs[i].value));
-        buf_put_text(&bytes, pairs[i].value);
-    }
-    if (!bytes.failed)
-        *out_metadata = arena_copy_text(arena, (const char *)bytes.data, bytes.length);
-    buf_deinit(&bytes);
-    return *out_metadata;
+    buf_put_le32(&bytes, (uint32_t)pairs.count);
+    for (size_t i = 0; i < pairs.count; i++)
+        put_pair(&bytes, field_pair_at(&pairs, i));
+    return keep_metadata(arena, &bytes, out_metadata);
+}
+
+static bool put_schema_metadata(struct arena *arena, const struct arrow_metadata *metadata,
+                                const char **out_metadata)
+{
+    struct buf bytes = {0};
+    if (metadata->count == 0)
+        return true;
+    buf_put_le32(&bytes, metadata->count);
+    for (uint32_t i = 0; i < metadata->count; i++)
+        put_pair(&bytes, metadata->pairs[i]);
+    return keep_metadata(arena, &bytes, out_metadata);
 }
 
 static void release_schema(struct ArrowSchema *schema)
@@ -171,6 +192,7 @@ static bool fill_dictionary(struct c_memory *memory, const struct arrow_field *f
     if (field->origin) {
         origin = *field->origin;
         origin.extension = NULL; /* of the field, not of its values */
+        origin.metadata.count = 0;
         values.origin = &origin;
     }
     out->dictionary = arena_alloc_zero(&memory->structs, 1, sizeof *out->dictionary);
@@ -205,7 +227,8 @@ enum status arrow_c_export_schema(const struct arrow_schema *schema, struct Arro
     if (!memory)
         return c_no_memory(err);
     begin_schema(memory, "+s", "", false, &root);
-    if (!fill_children(memory, schema->fields, schema->field_count, &root)) {
+    if (!put_schema_metadata(&memory->structs, &schema->metadata, &root.metadata) ||
+        !fill_children(memory, schema->fields, schema->field_count, &root)) {
         c_memory_destroy(memory);
         return c_no_memory(err);
     }
@@ -336,11 +359,11 @@ static enum status take_text(const struct schema_making *making, const char **in
     return STATUS_OK;
 }
 
+/* Pairs of a field, or with `metadata` of the schema. */
 static enum status set_metadata(const struct schema_making *making,
                                 const struct ArrowSchema *schema, struct arrow_field *field,
-                                struct arrow_origin *origin)
+                                struct arrow_origin *origin, struct arrow_metadata *metadata)
 {
-    enum { PAIRS_MAX = 1024 };
     const char *at = schema->metadata;
     if (!at)
         return STATUS_OK;
@@ -348,11 +371,12 @@ static enum status set_metadata(const struct schema_making *making,
     if (count < 0)
         return invalid(making, "damaged metadata");
     at += 4;
-    for (int32_t i = 0; i < count && i < PAIRS_MAX; i++) {
+    for (int32_t i = 0; i < count; i++) {
         struct span key, text;
         TRY(take_text(making, &at, &key));
         TRY(take_text(making, &at, &text));
-        TRY(field_set_metadata(making, field, origin, key, text));
+        TRY(metadata ? schema_set_metadata(making, metadata, key, text)
+                     : field_set_metadata(making, field, origin, key, text));
     }
     return STATUS_OK;
 }
@@ -416,7 +440,7 @@ static enum status read_run_ends(struct schema_making *making, const struct Arro
     if (field->origin)
         origin = *field->origin;
     TRY(type_set_run_ends(making, field, &origin, bits));
-    TRY(set_metadata(making, schema, field, &origin));
+    TRY(set_metadata(making, schema, field, &origin, NULL));
     return field_keep_origin(making, field, &origin);
 }
 
@@ -435,8 +459,8 @@ static enum status read_field(struct schema_making *making, const struct ArrowSc
         TRY(set_dictionary(making, schema, field, &origin));
     TRY(set_type(making, values, field, &origin));
     if (schema->dictionary)
-        TRY(set_metadata(making, values, field, &origin));
-    TRY(set_metadata(making, schema, field, &origin));
+        TRY(set_metadata(making, values, field, &origin, NULL));
+    TRY(set_metadata(making, schema, field, &origin, NULL));
     TRY(field_keep_origin(making, field, &origin));
     return read_children(making, values, depth + 1, field);
 }
@@ -460,7 +484,7 @@ enum status arrow_c_import_schema(const struct ArrowSchema *schema,
                                   const struct arrow_limits *limits, struct arena *arena,
                                   struct arrow_schema *out_schema, struct error *err)
 {
-    struct arrow_schema result;
+    struct arrow_schema result = {0};
     struct schema_making making = {.limits = limits,
                                    .arena = arena,
                                    .err = err,
@@ -470,6 +494,7 @@ enum status arrow_c_import_schema(const struct ArrowSchema *schema,
         return invalid(&making, "a schema that was released");
     if (schema->dictionary || !span_equal(text_within(schema->format, 2), span_of_text("+s")))
         return invalid(&making, "a schema that is not a struct of columns");
+    TRY(set_metadata(&making, schema, NULL, NULL, &result.metadata));
     TRY(read_fields(&making, schema, 1, &result.fields, &result.field_count));
     *out_schema = result;
     return STATUS_OK;

@@ -55,14 +55,19 @@ size_t flat_table(struct flat_writer *writer, struct flat_slot *slots, size_t sl
     return at;
 }
 
-size_t flat_string(struct flat_writer *writer, const char *text)
+size_t flat_bytes(struct flat_writer *writer, struct span bytes)
 {
-    size_t length = strlen(text);
     align(writer, 0, 4);
     size_t at = position(writer);
-    buf_put_le32(writer->out, (uint32_t)length);
-    buf_put(writer->out, text, length + 1);
+    buf_put_le32(writer->out, (uint32_t)bytes.length);
+    buf_put(writer->out, bytes.data, bytes.length);
+    buf_put_byte(writer->out, 0);
     return at;
+}
+
+size_t flat_string(struct flat_writer *writer, const char *text)
+{
+    return flat_bytes(writer, span_of_text(text));
 }
 
 size_t flat_offsets(struct flat_writer *writer, size_t count)

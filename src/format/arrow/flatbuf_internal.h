@@ -58,6 +58,7 @@ struct flat_slot {
 void flat_begin(struct flat_writer *writer, struct buf *out); /* root offset; patch position 0 */
 size_t flat_table(struct flat_writer *writer, struct flat_slot *slots, size_t slot_count);
 size_t flat_string(struct flat_writer *writer, const char *text);
+size_t flat_bytes(struct flat_writer *writer, struct span bytes); /* the same of any bytes */
 /* A vector of `count` offsets, to be patched; returns its position, the first slot is at +4. */
 size_t flat_offsets(struct flat_writer *writer, size_t count);
 /* A vector of structs or numbers whose elements begin on multiples of 8. */

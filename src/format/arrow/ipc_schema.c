@@ -118,10 +118,9 @@ static enum status read_dictionary(struct schema_reader *reader, const struct fl
 static enum status read_metadata(struct schema_reader *reader, const struct flat_table *table,
                                  struct arrow_field *field, struct arrow_origin *origin)
 {
-    enum { PAIRS_MAX = 256 };
     struct flat_reader *flat = reader->flat;
     struct flat_vector pairs = flat_vector(flat, table, 6, 4);
-    for (uint32_t i = 0; !flat->failed && i < pairs.count && i < PAIRS_MAX; i++) {
+    for (uint32_t i = 0; !flat->failed && i < pairs.count; i++) {
         struct flat_table pair = flat_element(flat, &pairs, i);
         TRY(field_set_metadata(&reader->making, field, origin, flat_text(flat, &pair, 0),
                                flat_text(flat, &pair, 1)));
@@ -233,6 +232,12 @@ enum status ipc_schema_read(struct flat_reader *flat, const struct flat_table *t
         return schema_no_memory(&reader.making);
     enum status status = flat->failed ? invalid(err, "damaged schema")
                                       : read_fields(&reader, &fields, 1, &schema.fields);
+    struct flat_vector pairs = flat_vector(flat, table, 2, 4);
+    for (uint32_t i = 0; status == STATUS_OK && !flat->failed && i < pairs.count; i++) {
+        struct flat_table pair = flat_element(flat, &pairs, i);
+        status = schema_set_metadata(&reader.making, &schema.metadata, flat_text(flat, &pair, 0),
+                                     flat_text(flat, &pair, 1));
+    }
     mem_free(reader.ids);
     if (status != STATUS_OK)
         return status;

@@ -174,16 +174,22 @@ static size_t write_dictionary_encoding(struct flat_writer *flat, int64_t id)
     return at;
 }
 
-static size_t write_metadata(struct flat_writer *flat, const struct field_pair *pairs, size_t count)
+/* The ith of a vector of pairs. */
+static void write_pair(struct flat_writer *flat, size_t vector_at, size_t i, struct arrow_pair pair)
 {
-    size_t at = flat_offsets(flat, count);
-    for (size_t i = 0; i < count; i++) {
-        struct flat_slot pair[] = {FLAT_OFFSET, FLAT_OFFSET};
-        flat_patch(flat, at + 4 + i * 4, flat_table(flat, pair, COUNT_OF(pair)));
-        flat_patch(flat, pair[0].at, flat_string(flat, pairs[i].key));
-        flat_patch(flat, pair[1].at, flat_string(flat, pairs[i].value));
-    }
-    return at;
+    struct flat_slot slots[] = {FLAT_OFFSET, FLAT_OFFSET};
+    flat_patch(flat, vector_at + 4 + i * 4, flat_table(flat, slots, COUNT_OF(slots)));
+    flat_patch(flat, slots[0].at, flat_bytes(flat, pair.key));
+    flat_patch(flat, slots[1].at, flat_bytes(flat, pair.value));
+}
+
+static void write_field_pairs(struct flat_writer *flat, size_t slot_at,
+                              const struct field_pairs *pairs)
+{
+    size_t vector = flat_offsets(flat, pairs->count);
+    flat_patch(flat, slot_at, vector);
+    for (size_t i = 0; i < pairs->count; i++)
+        write_pair(flat, vector, i, field_pair_at(pairs, i));
 }
 
 struct schema_writer {
@@ -212,9 +218,8 @@ static size_t write_field(struct schema_writer *schema, const struct arrow_field
 {
     struct flat_writer *flat = schema->flat;
     bool is_original;
-    char id_text[I64_TEXT_MAX + 1];
-    struct field_pair pairs[2];
-    size_t pair_count = field_list_metadata(field, id_text, pairs);
+    struct field_pairs pairs;
+    field_pairs_init(&pairs, field);
     struct flat_slot slots[] = {FLAT_OFFSET,
                                 FLAT_BYTE(field->is_nullable),
                                 FLAT_BYTE(type_id(field, &is_original)),
@@ -223,7 +228,7 @@ static size_t write_field(struct schema_writer *schema, const struct arrow_field
                                 FLAT_OFFSET,
                                 FLAT_ABSENT};
     slots[4].bytes = field->is_dictionary ? 4 : 0;
-    slots[6].bytes = pair_count ? 4 : 0;
+    slots[6].bytes = pairs.count ? 4 : 0;
     size_t at = flat_table(flat, slots, COUNT_OF(slots));
     flat_patch(flat, slots[0].at, flat_string(flat, field->name));
     flat_patch(flat, slots[3].at,
@@ -232,8 +237,8 @@ static size_t write_field(struct schema_writer *schema, const struct arrow_field
         int64_t id = ipc_take_dictionary_id(&schema->dictionaries, field);
         flat_patch(flat, slots[4].at, write_dictionary_encoding(flat, id));
     }
-    if (pair_count)
-        flat_patch(flat, slots[6].at, write_metadata(flat, pairs, pair_count));
+    if (pairs.count)
+        write_field_pairs(flat, slots[6].at, &pairs);
     if (field->type == ARROW_MAP) {
         /* The struct between a map and its two children is ours to make up. */
         char name[] = "entries";
@@ -251,9 +256,17 @@ static size_t write_field(struct schema_writer *schema, const struct arrow_field
 size_t ipc_write_schema_table(struct flat_writer *flat, const struct arrow_schema *schema)
 {
     struct schema_writer writer = {.flat = flat};
-    struct flat_slot slots[] = {FLAT_SHORT(0), FLAT_OFFSET};
+    const struct arrow_metadata *metadata = &schema->metadata;
+    struct flat_slot slots[] = {FLAT_SHORT(0), FLAT_OFFSET, FLAT_ABSENT};
+    slots[2].bytes = metadata->count ? 4 : 0;
     size_t at = flat_table(flat, slots, COUNT_OF(slots));
     write_children(&writer, slots[1].at, schema->fields, schema->field_count);
+    if (metadata->count) {
+        size_t vector = flat_offsets(flat, metadata->count);
+        flat_patch(flat, slots[2].at, vector);
+        for (uint32_t i = 0; i < metadata->count; i++)
+            write_pair(flat, vector, i, metadata->pairs[i]);
+    }
     return at;
 }
 

@@ -112,18 +112,61 @@ void arrow_type_describe(const struct arrow_field *field, struct buf *out)
         buf_put_byte(out, ']');
 }
 
-size_t field_list_metadata(const struct arrow_field *field, char id_text[I64_TEXT_MAX + 1],
-                           struct field_pair out_pairs[2])
+/* ---- metadata ---- */
+
+enum status metadata_add(struct arrow_metadata *metadata, struct arena *arena, struct span key,
+                         struct span value)
 {
-    size_t count = 0;
-    memset(id_text, 0, I64_TEXT_MAX + 1);
-    i64_to_text(id_text, field->field_id);
-    if (field->field_id)
-        out_pairs[count++] = (struct field_pair){ARROW_FIELD_ID_KEY, id_text};
-    if (field->origin && field->origin->extension)
-        out_pairs[count++] = (struct field_pair){ARROW_EXTENSION_KEY, field->origin->extension};
-    return count;
+    uint32_t count = metadata->count;
+    if ((count & (count - 1)) == 0) { /* none, or a power of two */
+        struct arrow_pair *pairs =
+            arena_alloc(arena, (size_t)size_max(1, count * 2) * sizeof *pairs);
+        if (!pairs)
+            return STATUS_NO_MEMORY;
+        if (count)
+            memcpy(pairs, metadata->pairs, count * sizeof *pairs);
+        metadata->pairs = pairs;
+    }
+    const char *key_copy = arena_copy_text(arena, (const char *)key.data, key.length);
+    const char *value_copy = arena_copy_text(arena, (const char *)value.data, value.length);
+    if (!key_copy || !value_copy)
+        return STATUS_NO_MEMORY;
+    metadata->pairs[metadata->count++] =
+        (struct arrow_pair){span_of(key_copy, key.length), span_of(value_copy, value.length)};
+    return STATUS_OK;
 }
+
+static bool copy_metadata(const struct arrow_metadata *from, struct arena *arena,
+                          struct arrow_metadata *to)
+{
+    *to = (struct arrow_metadata){0};
+    for (uint32_t i = 0; i < from->count; i++)
+        if (metadata_add(to, arena, from->pairs[i].key, from->pairs[i].value) != STATUS_OK)
+            return false;
+    return true;
+}
+
+void field_pairs_init(struct field_pairs *pairs, const struct arrow_field *field)
+{
+    const struct arrow_origin *origin = field->origin;
+    *pairs = (struct field_pairs){.field = field, .count = field->field_id != 0};
+    i64_to_text(pairs->id_text, field->field_id);
+    if (origin)
+        pairs->count += (size_t)(origin->extension != NULL) + origin->metadata.count;
+}
+
+struct arrow_pair field_pair_at(const struct field_pairs *pairs, size_t i)
+{
+    const struct arrow_field *field = pairs->field;
+    if (field->field_id && i-- == 0)
+        return (struct arrow_pair){span_of_text(ARROW_FIELD_ID_KEY), span_of_text(pairs->id_text)};
+    if (field->origin->extension && i-- == 0)
+        return (struct arrow_pair){span_of_text(ARROW_EXTENSION_KEY),
+                                   span_of_text(field->origin->extension)};
+    return field->origin->metadata.pairs[i];
+}
+
+/* ---- copies ---- */
 
 static const struct arrow_origin *copy_origin(const struct arrow_origin *from, struct arena *arena)
 {
@@ -135,8 +178,9 @@ static const struct arrow_origin *copy_origin(const struct arrow_origin *from, s
         copy->timezone = arena_copy_text(arena, from->timezone, strlen(from->timezone));
     if (from->extension)
         copy->extension = arena_copy_text(arena, from->extension, strlen(from->extension));
-    return (from->timezone && !copy->timezone) || (from->extension && !copy->extension) ? NULL
-                                                                                        : copy;
+    if ((from->timezone && !copy->timezone) || (from->extension && !copy->extension))
+        return NULL;
+    return copy_metadata(&from->metadata, arena, &copy->metadata) ? copy : NULL;
 }
 
 static bool copy_fields(const struct arrow_field *from, uint32_t count, struct arena *arena,
@@ -164,10 +208,11 @@ static bool copy_fields(const struct arrow_field *from, uint32_t count, struct a
 enum status arrow_schema_copy(const struct arrow_schema *from, struct arena *arena,
                               struct arrow_schema *out_schema, struct error *err)
 {
-    struct arrow_field *fields;
-    if (!copy_fields(from->fields, from->field_count, arena, &fields))
+    struct arrow_schema copy = {.field_count = from->field_count};
+    if (!copy_fields(from->fields, from->field_count, arena, &copy.fields) ||
+        !copy_metadata(&from->metadata, arena, &copy.metadata))
         return error_set(err, STATUS_NO_MEMORY, "arrow: no memory for a schema");
-    *out_schema = (struct arrow_schema){.fields = fields, .field_count = from->field_count};
+    *out_schema = copy;
     return STATUS_OK;
 }
 
@@ -178,8 +223,11 @@ static bool texts_equal(const char *a, const char *b)
 
 bool arrow_origins_equal(const struct arrow_origin *a, const struct arrow_origin *b)
 {
+    static const struct arrow_origin plain = {.kind = ARROW_ORIGIN_SAME};
+    a = a ? a : &plain;
+    b = b ? b : &plain;
     return a == b ||
-           (a && b && a->kind == b->kind && a->unit == b->unit && a->precision == b->precision &&
+           (a->kind == b->kind && a->unit == b->unit && a->precision == b->precision &&
             a->scale == b->scale && a->list_size == b->list_size &&
             a->index_bits == b->index_bits && a->index_is_unsigned == b->index_is_unsigned &&
             a->run_end_bits == b->run_end_bits && texts_equal(a->timezone, b->timezone) &&

@@ -5,7 +5,7 @@
  */
 #include "format/arrow/arrow_internal.h"
 
-enum { NAME_BYTES_MAX = 1024, ZONE_BYTES_MAX = 256, EXTENSION_BYTES_MAX = 256 };
+enum { NAME_BYTES_MAX = 1024, ZONE_BYTES_MAX = 256, EXTENSION_BYTES_MAX = 256, PAIRS_MAX = 4096 };
 
 enum status type_refuse(const struct schema_making *making, const struct arrow_field *field,
                         const char *what)
@@ -168,28 +168,53 @@ enum status field_set_index(const struct schema_making *making, const struct arr
     return STATUS_OK;
 }
 
+enum status schema_set_metadata(const struct schema_making *making, struct arrow_metadata *metadata,
+                                struct span key, struct span text)
+{
+    if (!making->takes_origins)
+        return STATUS_OK;
+    if (metadata->count == PAIRS_MAX)
+        return error_set(making->err, STATUS_LIMIT, "arrow: more than %d pairs of metadata",
+                         PAIRS_MAX);
+    return metadata_add(metadata, making->arena, key, text) == STATUS_OK ? STATUS_OK
+                                                                         : schema_no_memory(making);
+}
+
+static bool is_field_id(struct span key, struct span text, int32_t *out_id)
+{
+    int64_t id;
+    if (!span_equal(key, span_of_text(ARROW_FIELD_ID_KEY)) || !text.length ||
+        !parse_i64((const char *)text.data, text.length, &id) || id <= 0 || id > INT32_MAX)
+        return false;
+    *out_id = (int32_t)id;
+    return true;
+}
+
+static bool is_extension_name(struct span key, struct span text)
+{
+    return span_equal(key, span_of_text(ARROW_EXTENSION_KEY)) && text.length &&
+           text.length <= EXTENSION_BYTES_MAX && utf8_is_valid(text.data, text.length) &&
+           !memchr(text.data, 0, text.length);
+}
+
 enum status field_set_metadata(const struct schema_making *making, struct arrow_field *field,
                                struct arrow_origin *origin, struct span key, struct span text)
 {
-    int64_t id;
-    if (span_equal(key, span_of_text(ARROW_FIELD_ID_KEY)) && text.length &&
-        parse_i64((const char *)text.data, text.length, &id) && id > 0 && id <= INT32_MAX)
-        field->field_id = (int32_t)id;
-    if (making->takes_origins && span_equal(key, span_of_text(ARROW_EXTENSION_KEY)) &&
-        text.length && text.length <= EXTENSION_BYTES_MAX &&
-        utf8_is_valid(text.data, text.length)) {
-        origin->extension = arena_copy_text(making->arena, (const char *)text.data, text.length);
-        if (!origin->extension)
-            return schema_no_memory(making);
-    }
-    return STATUS_OK;
+    if (is_field_id(key, text, &field->field_id))
+        return STATUS_OK;
+    if (!is_extension_name(key, text))
+        return schema_set_metadata(making, &origin->metadata, key, text);
+    if (!making->takes_origins)
+        return STATUS_OK;
+    origin->extension = arena_copy_text(making->arena, (const char *)text.data, text.length);
+    return origin->extension ? STATUS_OK : schema_no_memory(making);
 }
 
 enum status field_keep_origin(const struct schema_making *making, struct arrow_field *field,
                               const struct arrow_origin *origin)
 {
     if (origin->kind == ARROW_ORIGIN_SAME && !origin->timezone && !origin->extension &&
-        !origin->index_bits && !origin->run_end_bits)
+        !origin->index_bits && !origin->run_end_bits && !origin->metadata.count)
         return STATUS_OK;
     struct arrow_origin *kept = arena_alloc(making->arena, sizeof *kept);
     if (!kept)

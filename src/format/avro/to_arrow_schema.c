@@ -210,6 +210,6 @@ enum status avro_arrow_schema(const struct avro_type *type, struct arena *arena,
     TRY(type->kind == AVRO_RECORD
             ? make_fields(type->fields, type->field_count, NULL, 0, arena, &root, err)
             : make_fields(&only, 1, NULL, 0, arena, &root, err));
-    *out_schema = (struct arrow_schema){root.children, root.child_count};
+    *out_schema = (struct arrow_schema){.fields = root.children, .field_count = root.child_count};
     return STATUS_OK;
 }
