@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
  * arrow_write OUT: two batches of squares and their names become an Arrow IPC file.
  */
 #include <stdio.h>
@@ -9,7 +8,7 @@
 
 static struct arrow_field fields[] = {
     {.name = "square", .type = ARROW_INT64},
-    {.name = "name", .type = ARROW_UTF8, .is_nullable = true},
+    {.name = "name", .type = ARROW_UTF8},
 };
 static const struct arrow_schema schema = {.fields = fields, .field_count = COUNT_OF(fields)};
 
@@ -18,10 +17,7 @@ static void append_row(struct arrow_builder *rows, int64_t i)
     char name[32];
     int length = snprintf(name, sizeof name, "the square of %d", (int)i);
     arrow_append_i64(&rows->children[0], i * i);
-    if (i % 3 == 0)
-        arrow_append_null(&rows->children[1]);
-    else
-        arrow_append_bytes(&rows->children[1], name, (size_t)length);
+    arrow_append_bytes(&rows->children[1], name, (size_t)length);
     arrow_close_struct(rows);
 }
 
@@ -37,12 +33,12 @@ static enum status write(const char *path, struct error *err)
                                             &writer, err));
     for (int64_t first = 0; first < 20; first += 10) {
         struct arrow_batch batch;
-        arrow_builder_clear(&rows);
         for (int64_t i = first; i < first + 10; i++)
             append_row(&rows, i);
         TRY_OR_DONE(status, arrow_builder_batch(&rows, &schema, &batch, err));
         status = arrow_writer_write(writer, &batch, err);
         arrow_batch_deinit(&batch);
+        arrow_builder_clear(&rows);
         TRY_OR_DONE(status, status);
     }
     TRY_OR_DONE(status, arrow_writer_finish(writer, err));
@@ -56,9 +52,8 @@ done:
 
 int main(int argc, char **argv)
 {
-    struct error err;
+    struct error err = {.message = "usage: arrow_write OUT"};
     if (argc == 2 && write(argv[1], &err) == STATUS_OK)
         return 0;
-    fprintf(stderr, "%s\n", argc == 2 ? err.message : "usage: arrow_write OUT");
-    return 1;
+    return fprintf(stderr, "%s\n", err.message), 1;
 }

@@ -11,15 +11,13 @@
 static void print_value(const struct avro_value *value)
 {
     enum avro_kind kind = value->type->kind;
-    if (kind == AVRO_NULL)
-        printf("null");
-    else if (kind == AVRO_BOOLEAN || kind == AVRO_INT || kind == AVRO_LONG)
+    if (kind == AVRO_BOOLEAN || kind == AVRO_INT || kind == AVRO_LONG)
         printf("%" PRId64, value->integer);
     else if (kind == AVRO_FLOAT || kind == AVRO_DOUBLE)
         printf("%g", value->real);
     else if (kind == AVRO_STRING)
         printf("%.*s", (int)value->bytes.length, (const char *)value->bytes.data);
-    else
+    else /* of null there is none */
         printf("(%u)", value->count);
 }
 
@@ -53,9 +51,8 @@ done:
 
 int main(int argc, char **argv)
 {
-    struct error err;
+    struct error err = {.message = "usage: avro_read FILE"};
     if (argc == 2 && print(argv[1], &err) == STATUS_OK)
         return 0;
-    fprintf(stderr, "%s\n", argc == 2 ? err.message : "usage: avro_read FILE");
-    return 1;
+    return fprintf(stderr, "%s\n", err.message), 1;
 }

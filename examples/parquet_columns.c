@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * parquet_columns FILE NAME...: those columns of a Parquet file, a row a line. Of the others
- * nothing is read. Integers, doubles and texts are printed, of other types a question mark.
+ * parquet_columns FILE NAME...: those columns of a Parquet file, a row a line; of the others
+ * nothing is read. Long integers and texts are printed, for nulls and other types a question mark.
  */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "format/parquet/parquet.h"
@@ -11,21 +9,16 @@
 
 static void print_slot(const struct arrow_field *field, const struct arrow_array *array, int64_t i)
 {
-    if (!arrow_is_valid(array, i))
-        printf("null");
-    else if (field->type == ARROW_INT64)
-        printf("%" PRId64, ((const int64_t *)array->values)[i]);
-    else if (field->type == ARROW_DOUBLE)
-        printf("%g", ((const double *)array->values)[i]);
-    else if (field->type == ARROW_UTF8)
-        printf("%.*s", array->offsets[i + 1] - array->offsets[i],
-               (const char *)array->values + array->offsets[i]);
+    const int32_t *ends = array->offsets;
+    if (arrow_is_valid(array, i) && field->type == ARROW_INT64)
+        printf("%lld\t", ((const long long *)array->values)[i]);
+    else if (arrow_is_valid(array, i) && field->type == ARROW_UTF8)
+        printf("%.*s\t", ends[i + 1] - ends[i], (const char *)array->values + ends[i]);
     else
-        printf("?");
+        printf("?\t");
 }
 
-static enum status print(const char *path, const char *const *names, size_t count,
-                         struct error *err)
+static enum status print(const char *path, char **names, size_t count, struct error *err)
 {
     struct buf bytes = {0};
     struct arena arena = {0};
@@ -38,16 +31,15 @@ static enum status print(const char *path, const char *const *names, size_t coun
     TRY_OR_DONE(status, files_read(env_real(), path, UINT32_MAX, &bytes, err));
     struct span span = span_of(bytes.data, bytes.length);
     TRY_OR_DONE(status, parquet_file_open(byte_source_of_span(&span), &limits, &file, err));
-    TRY_OR_DONE(status, parquet_schema_select(file, names, count, &arena, &wanted, err));
+    TRY_OR_DONE(status, parquet_schema_select(file, (const char *const *)names, count, &arena,
+                                              &wanted, err));
     TRY_OR_DONE(status, parquet_reader_create(file, &options, &reader, err));
     for (size_t group = 0; group < file->group_count; group++) {
         struct arrow_batch batch;
         TRY_OR_DONE(status, parquet_reader_read(reader, group, &batch, err));
-        for (int64_t i = 0; i < batch.length; i++)
-            for (uint32_t j = 0; j < wanted.field_count; j++) {
+        for (int64_t i = 0; i < batch.length; i++, putchar('\n'))
+            for (uint32_t j = 0; j < wanted.field_count; j++)
                 print_slot(&wanted.fields[j], &batch.columns[j], i);
-                putchar(j + 1 < wanted.field_count ? '\t' : '\n');
-            }
         arrow_batch_deinit(&batch);
     }
 done:
@@ -60,10 +52,8 @@ done:
 
 int main(int argc, char **argv)
 {
-    struct error err;
-    const char *const *names = (const char *const *)argv + 2;
-    if (argc > 2 && print(argv[1], names, (size_t)argc - 2, &err) == STATUS_OK)
+    struct error err = {.message = "usage: parquet_columns FILE NAME..."};
+    if (argc > 2 && print(argv[1], argv + 2, (size_t)argc - 2, &err) == STATUS_OK)
         return 0;
-    fprintf(stderr, "%s\n", argc > 2 ? err.message : "usage: parquet_columns FILE NAME...");
-    return 1;
+    return fprintf(stderr, "%s\n", err.message), 1;
 }

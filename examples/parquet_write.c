@@ -1,30 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * parquet_write OUT: three rows of a number, a text and a list become a Parquet file.
- */
+ * parquet_write OUT: three rows of a number, a text and a list become a Parquet file. */
 #include <stdio.h>
 
 #include "format/parquet/parquet.h"
 #include "os/os.h"
 
-static struct arrow_field element = {.name = "element", .type = ARROW_DOUBLE, .is_nullable = true};
+static struct arrow_field element = {.name = "element", .type = ARROW_DOUBLE};
 static struct arrow_field fields[] = {
     {.name = "id", .type = ARROW_INT64},
-    {.name = "name", .type = ARROW_UTF8, .is_nullable = true},
+    {.name = "name", .type = ARROW_UTF8},
     {.name = "readings", .type = ARROW_LIST, .children = &element, .child_count = 1},
 };
-static const struct arrow_schema schema = {.fields = fields, .field_count = COUNT_OF(fields)};
+static const struct arrow_field row = {.type = ARROW_STRUCT, .children = fields, .child_count = 3};
+static const struct arrow_schema schema = {.fields = fields, .field_count = 3};
 
 static void append_rows(struct arrow_builder *rows)
 {
     for (int64_t i = 0; i < 3; i++) {
         arrow_append_i64(&rows->children[0], i);
-        if (i == 1)
-            arrow_append_null(&rows->children[1]);
-        else
-            arrow_append_bytes(&rows->children[1], "sensor", 6);
-        for (int64_t j = 0; j < i; j++)
-            arrow_append_double(&rows->children[2].children[0], (double)j / 2);
+        arrow_append_bytes(&rows->children[1], "sensor", 6);
+        for (double j = 0; j < i; j++)
+            arrow_append_double(&rows->children[2].children[0], j / 2);
         arrow_close_list(&rows->children[2]);
         arrow_close_struct(rows);
     }
@@ -32,7 +28,6 @@ static void append_rows(struct arrow_builder *rows)
 
 static enum status write(const char *path, struct error *err)
 {
-    struct arrow_field row = {.type = ARROW_STRUCT, .children = fields, .child_count = 3};
     struct parquet_options options = parquet_options_default();
     struct parquet_file_metrics metrics = {0};
     struct parquet_writer *writer = NULL;
@@ -58,9 +53,7 @@ done:
 
 int main(int argc, char **argv)
 {
-    struct error err;
-    if (argc == 2 && write(argv[1], &err) == STATUS_OK)
-        return 0;
-    fprintf(stderr, "%s\n", argc == 2 ? err.message : "usage: parquet_write OUT");
-    return 1;
+    struct error err = {.message = "usage: parquet_write OUT"};
+    bool is_done = argc == 2 && write(argv[1], &err) == STATUS_OK;
+    return is_done ? 0 : (fprintf(stderr, "%s\n", err.message), 1);
 }
