@@ -184,6 +184,14 @@ def test_metadata_of_schema_and_fields_stays(tmp_path, ending, other):
     convert(source, target)
     back = (pa.ipc.open_stream if ending == ".arrow" else pa.ipc.open_file)(target).read_all()
     assert back.schema.equals(schema, check_metadata=True) and back.equals(rows)
+    convert(source, tmp_path / "out.parquet")
+    footer = pq.read_metadata(tmp_path / "out.parquet").metadata
+    assert footer == schema.metadata and pq.read_table(tmp_path / "out.parquet").schema.metadata == schema.metadata
+    convert(tmp_path / "out.parquet", tmp_path / "again.arrow")
+    assert pa.ipc.open_file(tmp_path / "again.arrow").schema.metadata == schema.metadata
+    pq.write_table(rows, tmp_path / "theirs.parquet")  # has a key ARROW:schema of theirs
+    convert(tmp_path / "theirs.parquet", tmp_path / "theirs.arrow")
+    assert pa.ipc.open_file(tmp_path / "theirs.arrow").schema.metadata == schema.metadata
     many = schema.with_metadata({str(i): "" for i in range(5000)})
     with (pa.ipc.new_file if ending == ".arrow" else pa.ipc.new_stream)(source, many) as file:
         file.write_table(rows.cast(many))

@@ -85,6 +85,33 @@ static enum status take_flags(const struct write_flags *flags, struct arena *are
     return STATUS_OK;
 }
 
+static bool is_plain_text(struct span text)
+{
+    return utf8_is_valid(text.data, text.length) &&
+           !(text.length && memchr(text.data, 0, text.length));
+}
+
+/* Pairs that are text, as a footer has them. */
+static enum status add_pairs(const struct arrow_metadata *metadata, struct parquet_writer *writer,
+                             struct error *err)
+{
+    struct arena arena;
+    enum status status = STATUS_OK;
+    arena_init(&arena, 0);
+    for (uint32_t i = 0; status == STATUS_OK && i < metadata->count; i++) {
+        struct arrow_pair pair = metadata->pairs[i];
+        if (!is_plain_text(pair.key) || !is_plain_text(pair.value))
+            continue;
+        const char *key = arena_copy_text(&arena, (const char *)pair.key.data, pair.key.length);
+        const char *value =
+            arena_copy_text(&arena, (const char *)pair.value.data, pair.value.length);
+        status = key && value ? parquet_writer_add_metadata(writer, key, value, err)
+                              : error_set(err, STATUS_NO_MEMORY, "out of memory");
+    }
+    arena_deinit(&arena);
+    return status;
+}
+
 enum status parquet_out_open(const struct arrow_schema *schema, const struct write_flags *flags,
                              struct sink sink, struct rows_out *out_rows, struct error *err)
 {
@@ -96,6 +123,8 @@ enum status parquet_out_open(const struct arrow_schema *schema, const struct wri
     enum status status = take_flags(flags, &arena, &columns, &options, err);
     if (status == STATUS_OK)
         status = parquet_writer_create(schema, &options, sink, &writer, err);
+    if (status == STATUS_OK && (status = add_pairs(&schema->metadata, writer, err)) != STATUS_OK)
+        parquet_writer_destroy(writer);
     buf_deinit(&columns);
     arena_deinit(&arena);
     if (status != STATUS_OK)

@@ -39,6 +39,19 @@ static enum status next_of_parquet(void *state, struct arrow_batch *out_batch, s
     return status;
 }
 
+/* But for what Arrow's own libraries say of their types: ours are those of the columns. */
+static enum status keep_pairs(struct parquet_rows *rows, struct error *err)
+{
+    for (size_t i = 0; i < rows->file->pair_count; i++) {
+        const struct parquet_pair *pair = &rows->file->pairs[i];
+        if (strcmp(pair->key, "ARROW:schema") != 0 &&
+            arrow_metadata_add(&rows->schema.metadata, &rows->arena, span_of_text(pair->key),
+                               span_of_text(pair->value ? pair->value : "")) != STATUS_OK)
+            return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    }
+    return STATUS_OK;
+}
+
 static enum status open_parquet(struct byte_source source, struct rows_in *out_rows,
                                 struct error *err)
 {
@@ -51,6 +64,7 @@ static enum status open_parquet(struct byte_source source, struct rows_in *out_r
     TRY_OR_DONE(status, parquet_file_open(source, &limits, &rows->file, err));
     TRY_OR_DONE(status, parquet_reader_create(rows->file, &options, &rows->reader, err));
     TRY_OR_DONE(status, parquet_logical_schema(rows->file, &rows->arena, &rows->schema, err));
+    TRY_OR_DONE(status, keep_pairs(rows, err));
     *out_rows = (struct rows_in){&rows->schema, next_of_parquet, close_parquet, rows};
     return STATUS_OK;
 done:

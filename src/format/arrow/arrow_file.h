@@ -57,6 +57,10 @@ struct arrow_origin {
     uint8_t run_end_bits; /* was run-end encoded, with ends of so many bits; 0: was not */
 };
 
+/* Appends a copy, owned by `arena`. NO_MEMORY, without a message. */
+enum status arrow_metadata_add(struct arrow_metadata *metadata, struct arena *arena,
+                               struct span key, struct span value) MUST_CHECK;
+
 /* The same columns without dictionaries; `out_differs`: there were some. Owned by `arena`. */
 enum status arrow_plain_schema(const struct arrow_schema *schema, struct arena *arena,
                                struct arrow_schema *out_schema, bool *out_differs,

@@ -94,10 +94,6 @@ enum status array_check(const struct arrow_field *field, struct arrow_array *arr
 #define ARROW_FIELD_ID_KEY "PARQUET:field_id"
 #define ARROW_EXTENSION_KEY "ARROW:extension:name"
 
-/* Appends a copy. STATUS_NO_MEMORY without a message. */
-enum status metadata_add(struct arrow_metadata *metadata, struct arena *arena, struct span key,
-                         struct span value) MUST_CHECK;
-
 /* What stands for a field outside: its id and its extension's name, where it has them, then its
  * metadata. */
 struct field_pairs {

@@ -114,8 +114,8 @@ void arrow_type_describe(const struct arrow_field *field, struct buf *out)
 
 /* ---- metadata ---- */
 
-enum status metadata_add(struct arrow_metadata *metadata, struct arena *arena, struct span key,
-                         struct span value)
+enum status arrow_metadata_add(struct arrow_metadata *metadata, struct arena *arena,
+                               struct span key, struct span value)
 {
     uint32_t count = metadata->count;
     if ((count & (count - 1)) == 0) { /* none, or a power of two */
@@ -141,7 +141,7 @@ static bool copy_metadata(const struct arrow_metadata *from, struct arena *arena
 {
     *to = (struct arrow_metadata){0};
     for (uint32_t i = 0; i < from->count; i++)
-        if (metadata_add(to, arena, from->pairs[i].key, from->pairs[i].value) != STATUS_OK)
+        if (arrow_metadata_add(to, arena, from->pairs[i].key, from->pairs[i].value) != STATUS_OK)
             return false;
     return true;
 }

@@ -176,8 +176,9 @@ enum status schema_set_metadata(const struct schema_making *making, struct arrow
     if (metadata->count == PAIRS_MAX)
         return error_set(making->err, STATUS_LIMIT, "arrow: more than %d pairs of metadata",
                          PAIRS_MAX);
-    return metadata_add(metadata, making->arena, key, text) == STATUS_OK ? STATUS_OK
-                                                                         : schema_no_memory(making);
+    return arrow_metadata_add(metadata, making->arena, key, text) == STATUS_OK
+               ? STATUS_OK
+               : schema_no_memory(making);
 }
 
 static bool is_field_id(struct span key, struct span text, int32_t *out_id)
