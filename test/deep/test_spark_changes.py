@@ -237,7 +237,7 @@ def test_spark_rolls_back(book):
     book.sql(f"call sluice.system.rollback_to_snapshot('otel.logs', {first})")
     book.ledger.must_send(book.server, book.ledger.new("logs", 3))
     lane = wait_halted(book.server)
-    words = lane["remedy"].removeprefix("sluice ").replace("--accept", "--republish").split()
+    words = " ".join(sluice.commands_of(lane["remedy"])[0]).replace("--accept", "--republish").split()
     book.server.command(*words, check=0)
     book.server.wait_published()
     book.check()
@@ -256,7 +256,7 @@ def test_spark_upgrades_the_format(book):
     assert book.server.lane("otel.logs")["lag_rows"] == 3
     assert book.sql("select count(*) from sluice.otel.logs") == [[100]]
     book.sql("alter table sluice.otel.logs rename to otel.logs_v3")
-    book.server.command(*lane["remedy"].split("sluice ")[1].split(), check=0)
+    book.server.command(*sluice.commands_of(lane["remedy"])[0], check=0)
     book.server.wait_published()
     assert sluice.catalog(book.server.directory).load_table("otel.logs").scan().count() == 3
 

@@ -118,7 +118,7 @@ def test_what_the_lost_file_stood_for_is_found_again(server, book, kind):
     lane = halted_for(server, book, own_file(server, kind))
     outlives_the_process(server, lane)
     if kind == "halt":  # what there was to be decided is lost too
-        refused = server.command(*shlex.split(lane["remedy"])[1:], check=86)
+        refused = server.command(*sluice.commands_of(lane["remedy"])[0], check=86)
         assert "rolled back" in refused.stderr, refused
         lane = server.lane("otel.logs")
     assert lane["state"] == "halted" and "rolled back" in lane["reason"]
@@ -136,7 +136,7 @@ def test_a_checkpoint_of_a_table_that_was_replaced(server, book):
     catalog.create_table(("otel", "logs"), schema, location=table.location() + "2", partition_spec=spec)
     server.start()
     lane = halted_for(server, book, own_file(server, "checkpoint"))
-    refused = server.command(*shlex.split(lane["remedy"])[1:], check=86)
+    refused = server.command(*sluice.commands_of(lane["remedy"])[0], check=86)
     assert "no longer knows of this log" in refused.stderr, refused
     lane = server.lane("otel.logs")
     assert lane["state"] == "halted" and "no longer knows" in lane["reason"]
@@ -157,7 +157,7 @@ def test_a_checkpoint_that_was_below_the_acknowledged(server, book):
     server.flags = FLAGS
     server.start()
     lane = halted_for(server, book, own_file(server, "checkpoint"))
-    refused = server.command(*shlex.split(lane["remedy"])[1:], check=86)
+    refused = server.command(*sluice.commands_of(lane["remedy"])[0], check=86)
     assert "below the" in refused.stderr and "--republish" in refused.stderr
     obey(server, server.lane("otel.logs"))
     finish(server, book)
@@ -176,7 +176,7 @@ def test_an_older_copy_with_a_damaged_checkpoint(server, book, tmp_path):
     server.start()
     book.must_send(server, book.new())
     lane = halted_for(server, book, own_file(server, "checkpoint"))
-    refused = server.command(*shlex.split(lane["remedy"])[1:], check=86)
+    refused = server.command(*sluice.commands_of(lane["remedy"])[0], check=86)
     assert "sluice log fork" in refused.stderr
     logs = fork(server, server.lane("otel.logs"))
     book.must_send(server, book.new())
@@ -231,8 +231,7 @@ def catalog_halt(server, book, how):
 
 def end_halts(server, lanes, check=0):
     for lane in lanes:
-        words = shlex.split(lane["remedy"].split(", then ")[1])
-        done = server.command(*words[1:], check=check)
+        done = server.command(*sluice.commands_of(lane["remedy"])[0], check=check)
     return done
 
 

@@ -215,8 +215,7 @@ def test_a_column_that_has_to_be_there_halts_that_lane_and_is_named(server):
     send(server, "c")  # ingest goes on
     with sluice.catalog(server.directory).load_table("otel.logs").update_schema() as update:
         update.add_column("_sluice_seq", LongType())
-    words = lane["remedy"].split("sluice ")[1].split()
-    server.command(*words, check=0)
+    server.command(*sluice.commands_of(lane["remedy"])[0], check=0)
     server.wait_published()
     assert texts(server.directory) == ["a", "b", "c"]
 

@@ -70,9 +70,9 @@ def outlives_the_process(server, lane):
 
 def obey(server, lane, *instead):
     """Runs the command that the halt names, or with another of its choices."""
-    words = shlex.split(lane["remedy"])
-    assert words[0] == "sluice"
-    words = [w for w in words[1:] if not (instead and w == "--accept")] + list(instead)
+    words = sluice.commands_of(lane["remedy"])[0]
+    if instead:
+        words = [w for w in words if w not in ("--accept", "--republish")] + list(instead)
     done = server.command(*words, check=0)
     return done.stdout
 
@@ -173,7 +173,7 @@ def test_dropped_and_created_again(server, book):
     lane = wait_halted(server, book)
     assert "rebind" in lane["remedy"]
     outlives_the_process(server, lane)
-    obey(server, lane)
+    obey(server, lane, "--accept")
     book.must_send(server, book.new())
     server.wait_published()
     server.stop()
@@ -183,13 +183,16 @@ def test_dropped_and_created_again(server, book):
     book.check(server.directory)
 
 
-def test_dropped(server, book):
+@pytest.mark.parametrize("choice", ["--republish", "--accept"])
+def test_dropped(server, book, choice):
+    """The halt names both ways, and first the one that gives nothing up."""
     load(server).catalog.drop_table(("otel", "logs"))
-    gone(book, 3)
+    if choice == "--accept":
+        gone(book, 3)
     lane = wait_halted(server, book)
-    assert "dropped" in lane["reason"]
+    assert "dropped" in lane["reason"] and choice in lane["remedy"]
     shutil.rmtree(server.directory / "warehouse/otel/logs")
-    obey(server, lane)
+    obey(server, lane, *([choice] if choice == "--accept" else []))
     book.must_send(server, book.new())
     finish(server, book)
 
@@ -281,9 +284,9 @@ def test_ids_and_names_of_the_process_mean_nothing(server, book):
 
 # ---- copies of the data directory ----
 
-def swap(directory, copy):
+def swap(directory, copy, names=("log", "publish")):
     """The log and the publisher's state of `copy` come in the place of the directory's own."""
-    for name in ("log", "publish"):
+    for name in names:
         os.rename(directory / name, directory / (name + ".away"))
         os.rename(copy / name, directory / name)
         os.rename(directory / (name + ".away"), copy / name)
@@ -304,7 +307,7 @@ def halt_on_disk(server):
 def fork(server, lane, times=1):
     """Obeys `sluice log fork`, which wants the server stopped; returns {old id: [new ids]}."""
     old = server.status()["log"]["id"]
-    assert server.command(*shlex.split(lane["remedy"])[1:]).returncode == 75, "the server runs"
+    assert server.command(*sluice.commands_of(lane["remedy"])[0]).returncode == 75, "the server runs"
     server.stop()
     server.command("publish", "--once", check=88 if "log fork" in halt_on_disk(server) else 86)  # E15
     new = [re.search(r"goes on as ([0-9a-f]{32})", obey(server, lane))[1] for _ in range(times)]
@@ -314,9 +317,11 @@ def fork(server, lane, times=1):
 
 
 @pytest.mark.parametrize("grown, pending", [(0, True), (1, True), (20, False), (20, True)])
-def test_an_older_copy_of_the_data_directory(server, book, tmp_path, grown, pending):
+@pytest.mark.parametrize("names", [("log", "publish"), ("log",)])
+def test_an_older_copy_of_the_data_directory(server, book, tmp_path, grown, pending, names):
     """What the copy knows of and the table holds by the other's hand is not published again; what came
-    later is, under a new log id. The copy's end lies below or past the table's position."""
+    later is, under a new log id. The copy's end lies below or past the table's position; where the log
+    alone was put back, also that of the lane's checkpoint, which is of the other history."""
     if pending:  # rows that the copy has not published, and the other has
         server.stop()
         server.flags = FLAGS + ("--publish-interval", "1h")
@@ -331,7 +336,7 @@ def test_an_older_copy_of_the_data_directory(server, book, tmp_path, grown, pend
         book.must_send(server, book.new())
         server.wait_published()
     server.stop()
-    swap(server.directory, copy)
+    swap(server.directory, copy, names)
     server.start()
     for _ in range(grown):
         book.must_send(server, book.new())
@@ -421,13 +426,12 @@ def test_E14_a_copy_commits_nothing_that_the_original_deletes(server, book, tmp_
     states = [json.loads(text.split("\n", 1)[1])["state"] for text in (intent, journal.read_text())]
     assert states == ["intent", "descriptor"], states
     copy = take_copy(server.directory, tmp_path / "copy")
-    journal.write_text(intent)
-    server.flags = FLAGS + ("--publish-interval", "1h")
-    server.start()  # deletes what the intent names, and commits nothing
-    faults.wait_for(lambda: not journal.exists(), what="the end of the intent")
-    server.kill()
+    prefix = json.loads(intent.split("\n", 1)[1])["prefix"]
+    files = list((server.directory / "warehouse/otel/logs/data").rglob(f"{prefix}*"))
+    assert files
+    for file in files:
+        file.unlink()  # as the original's next start does, which dies before it commits anything
     swap(server.directory, copy)
-    server.flags = FLAGS
     server.start()
     server.wait_published()
     finish(server, book)
@@ -522,14 +526,17 @@ def test_a_flipped_byte_is_resolved_by_the_commands_that_the_halt_names(tmp_path
     server.start()
     lane = wait_halted(server, book)
     assert "checksum" in lane["reason"]
-    repair, resume = lane["remedy"].split(", then ")
+    repair, resume = sluice.commands_of(lane["remedy"])
+    refused = server.command(*resume, check=86).stderr
+    assert "damaged still" in refused and "sluice log repair --confirm" in refused
+    assert server.lane("otel.logs")["state"] == "halted"
     server.stop()
-    assert "nothing was changed" in server.command(*shlex.split(repair)[1:-1], check=0).stdout
-    report = server.command(*shlex.split(repair)[1:], check=0).stdout
+    assert "nothing was changed" in server.command(*repair[:-1], check=0).stdout
+    report = server.command(*repair, check=0).stdout
     first, last = map(int, re.search(r"entries (\d+) to (\d+): ", report).groups())
     assert first == last and "1 entries are void now" in report
     server.start()
-    server.command(*shlex.split(resume)[1:], check=0)
+    server.command(*resume, check=0)
     book.requests = [r for r in book.requests if r.receipt[3] != first or r.table != "logs"]
     finish(server, book)
 
@@ -707,9 +714,10 @@ def test_E16_from_after_a_fork_that_cannot_tell(server, book, tmp_path):
     for _ in range(3):
         book.must_send(server, book.new())
     lane = wait_halted(server, book)
-    assert lane["remedy"] == "sluice log fork --confirm"
+    assert lane["remedy"] == "stop the server, sluice log fork --confirm, start the server"
+    assert "sluice log fork" in server.command("clear-halt", "otel.logs", "--confirm", "--accept", check=86).stderr
     server.stop()
-    refused = server.command(*shlex.split(lane["remedy"])[1:], check=86)
+    refused = server.command(*sluice.commands_of(lane["remedy"])[0], check=86)
     words = shlex.split(re.search(r"decide with sluice (clear-halt .*)", refused.stderr)[1])
     assert words == ["clear-halt", "otel.logs", "--confirm", "--from", "GROUP=SEQ"]
     words[-1] = f"0={last}"
@@ -747,7 +755,7 @@ def test_E15_what_the_log_no_longer_holds_is_87(tmp_path, request):
     last = max(r.receipt[3] for r in book.requests)
     book.requests = [first]
     lane = wait_halted(server, book)
-    words = [w for w in shlex.split(lane["remedy"])[1:] if w != "--accept"]
+    words = [w for w in sluice.commands_of(lane["remedy"])[0] if w != "--accept"]
     asked = [server.command(*words, *how, check=87).stderr for how in (("--republish",), ("--from", "0=1"))]
     server.stop()
     for how, said in zip((("--republish",), ("--from", "0=1")), asked):
@@ -923,8 +931,13 @@ def test_TC9_four_others_and_us(server, book):
 
 @pytest.mark.parametrize("how", ["gone", "noise"])
 @pytest.mark.parametrize("way", ["put back", "rolled back"])
-def test_E17_the_manifest_list_of_the_current_snapshot_is_damaged(server, book, how, way):
+@pytest.mark.parametrize("when", ["while it runs", "between two runs", "between two runs of others"])
+def test_E17_the_manifest_list_of_the_current_snapshot_is_damaged(server, book, how, way, when):
     """Its commits failed for ever, with a lane that was ready."""
+    if when == "between two runs of others":
+        ledger.Foreign(server.directory).append()
+    if when != "while it runs":
+        server.stop()
     table = load(server)
     current, before = table.current_snapshot(), table.metadata.snapshots[-2].snapshot_id
     path = pathlib.Path(current.manifest_list.removeprefix("file://"))
@@ -933,10 +946,12 @@ def test_E17_the_manifest_list_of_the_current_snapshot_is_damaged(server, book, 
         path.unlink()
     else:
         path.write_bytes(b"\xa5" * len(kept))
+    if when != "while it runs":
+        server.start()
     lane = wait_halted(server, book)
     assert path.name in lane["reason"]
     outlives_the_process(server, lane)
-    accept, republish = (shlex.split(words)[1:] for words in re.findall(r"sluice clear-halt [^;]*", lane["remedy"]))
+    accept, republish = sluice.commands_of(lane["remedy"])
     if way == "put back":
         path.write_bytes(kept)
         server.command(*accept, check=0)

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import signal
 import site
 import subprocess
@@ -20,6 +21,12 @@ SIGNALS = ("logs", "traces", "metrics")
 def snippets(language, page="README.md"):
     """The blocks of code of a page, as they stand."""
     return re.findall(rf"^```{language}\n(.*?)^```", (TOP / page).read_text(), re.M | re.S)
+
+
+def commands_of(remedy):
+    """The commands that the text of a halt's remedy names, as lists of words without the program's name."""
+    found = re.findall(r"\bsluice ((?:log|tables|clear-halt) .*?)(?= for | to | or |[,;]|$)", remedy)
+    return [shlex.split(words) for words in found]
 
 
 class Answer:

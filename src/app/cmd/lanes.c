@@ -274,7 +274,7 @@ int cmd_tables(struct invocation *invocation)
     if (strcmp(what, "repair") == 0)
         return repair(invocation);
     return cmd_usage("tables list, columns [TABLE], repair TABLE [--confirm] or rebind TABLE "
-                     "--confirm --accept");
+                     "--confirm --accept | --republish");
 }
 
 /* What a run of the publisher did to each table. */

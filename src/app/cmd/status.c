@@ -91,12 +91,15 @@ int cmd_watermark(struct invocation *invocation)
         const struct json_value *lanes = json_get(json, "lanes");
         json_write_object_begin(&writer);
         for (const struct json_value *lane = lanes ? lanes->first : NULL; lane; lane = lane->next) {
-            is_complete &= number(lane, "lag_rows") == 0;
+            const char *state = json_get_text(lane, "state");
+            bool is_stopped = strcmp(state, "halted") == 0 || strcmp(state, "stood_down") == 0;
+            is_complete &= number(lane, "lag_rows") == 0 && !is_stopped;
             json_write_key(&writer, json_get_text(lane, "table"));
             json_write_i64(&writer, number(lane, "committed_seq"));
             if (!as_json)
-                printf("%-28s complete to %lld, %lld rows behind\n", json_get_text(lane, "table"),
-                       number(lane, "committed_seq"), number(lane, "lag_rows"));
+                printf("%-28s %s to %lld, %lld rows behind\n", json_get_text(lane, "table"),
+                       is_stopped ? state : "complete", number(lane, "committed_seq"),
+                       number(lane, "lag_rows"));
         }
         json_write_object_end(&writer);
         if (as_json)

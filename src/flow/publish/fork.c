@@ -75,6 +75,8 @@ static bool is_in_log(struct lane *lane, uint32_t group, struct wal_position pos
     uint64_t chain;
     if (position.seq == 0)
         return true;
+    if (position.seq > wal_synced_end(lane->publisher->wal, group).seq)
+        return false;
     if (wal_chain_at(lane->publisher->wal, group, position.seq, &chain, &ignored) == STATUS_OK)
         return chain == position.chain;
     return (lane->checkpoint.exists &&
@@ -223,7 +225,10 @@ static enum status prepare(struct lane *lane, struct error *err)
         if (wal_ack_get(publisher->wal, lane->table_id, g, &acks[g]) &&
             acks[g].through.seq > through->seq)
             *through = acks[g].through;
-        if (lane->checkpoint.exists && lane->checkpoint.through.at[g].seq > through->seq)
+        /* A checkpoint may be younger than the log that was put back, and of the other's history;
+         * what this log no longer tells lies below the ack. */
+        if (lane->checkpoint.exists && lane->checkpoint.through.at[g].seq > through->seq &&
+            lane_is_ours(lane, g, lane->checkpoint.through.at[g]))
             *through = lane->checkpoint.through.at[g];
         acks[g].through = *through;
         has_rows |= through->seq != 0;
@@ -252,7 +257,7 @@ enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_i
         struct lane *lane = &publisher->lanes[i];
         bool is_resolved =
             lane->state == PUBLISH_STOOD_DOWN ||
-            (lane->state == PUBLISH_HALTED && strncmp(lane->remedy, "sluice log fork", 15) == 0);
+            (lane->state == PUBLISH_HALTED && strstr(lane->remedy, "sluice log fork"));
         if (!is_resolved)
             continue;
         TRY(halt_remove(lane, err));

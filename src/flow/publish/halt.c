@@ -55,12 +55,19 @@ static const struct {
 } remedies[] = {
     [REMEDY_ACCEPT] = {"sluice clear-halt ", " --confirm --accept"},
     [REMEDY_REPUBLISH] = {"sluice clear-halt ", " --confirm --republish"},
-    [REMEDY_REBIND] = {"sluice tables rebind ", " --confirm --accept"},
-    [REMEDY_REPAIR_LOG] = {"sluice log repair --confirm, then sluice clear-halt ",
+    [REMEDY_REBIND] = {"sluice tables rebind ",
+                       " --confirm --republish for a table with all that the log still holds, or "
+                       "with --accept for one with what comes from now on"},
+    [REMEDY_REPAIR_LOG] = {"stop the server, sluice log repair --confirm, start the server, then "
+                           "sluice clear-halt ",
                            " --confirm --accept"},
     [REMEDY_FROM] = {"sluice clear-halt ", " --confirm --from GROUP=SEQ"},
-    [REMEDY_FORK] = {"sluice log fork --confirm", NULL},
+    [REMEDY_FORK] = {"stop the server, sluice log fork --confirm, start the server", NULL},
     [REMEDY_OTHER_TABLE] = {"rename the table, then sluice tables rebind ", " --confirm --accept"},
+    [REMEDY_PLACE] = {"put the data directory back to where it was copied from, or give this one a "
+                      "publish.warehouse and a catalog of its own; if no other server publishes "
+                      "into that table, sluice clear-halt ",
+                      " --confirm --accept"},
     [REMEDY_COLUMNS] = {"give the table back what the reason misses, then sluice clear-halt ",
                         " --confirm --accept"},
     [REMEDY_SNAPSHOT] = {"put the file back, then sluice clear-halt ",

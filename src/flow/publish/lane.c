@@ -81,8 +81,13 @@ static enum status load_table(struct lane *lane, struct iceberg_table **out_tabl
         catalog_check(lane->publisher->catalog, &damage) == STATUS_CORRUPT)
         return lane_doubt(lane, err, damage.message, REMEDY_CATALOG);
     if (status == STATUS_CORRUPT || status == STATUS_UNSUPPORTED) {
-        char reason[400];
-        snprintf(reason, sizeof reason, "%s", err->message);
+        char reason[480];
+        bool is_elsewhere = status == STATUS_CORRUPT && strstr(err->message, "file://") &&
+                            !strstr(err->message, store_root(lane->publisher->store));
+        snprintf(reason, sizeof reason, "%.400s%s", err->message,
+                 is_elsewhere ? "; that is outside of this server's warehouse: was the data "
+                                "directory moved?"
+                              : "");
         return lane_doubt(lane, err, reason,
                           status == STATUS_CORRUPT ? REMEDY_REPAIR_TABLE : REMEDY_OTHER_TABLE);
     }
@@ -142,6 +147,12 @@ static enum chain_verdict ask_chain(void *context, uint32_t group, struct wal_po
     if (wal_chain_at(lane->publisher->wal, group, position.seq, &chain, &ignored) != STATUS_OK)
         return CHAIN_UNKNOWN;
     return chain == position.chain ? CHAIN_OURS : CHAIN_FOREIGN;
+}
+
+bool lane_is_ours(struct lane *lane, uint32_t group, struct wal_position position)
+{
+    return position.seq <= wal_synced_end(lane->publisher->wal, group).seq &&
+           ask_chain(lane, group, position) == CHAIN_OURS;
 }
 
 /* E4: the directory that committed last, by machine, device and inode. */
@@ -287,8 +298,6 @@ static enum status commit_and_settle(struct lane *lane, const struct iceberg_tab
 {
     struct iceberg_table *after = NULL;
     enum status status = commit_record(lane, table, own, with_new_id, &after, err); /* 4, 5 */
-    if (status == STATUS_CORRUPT)
-        return lane_doubt_append(lane, err);
     TRY(status);
     lane->append_doubt_ns = 0;
     struct positions committed = lane->record.to;
@@ -531,6 +540,32 @@ static enum status halt_on_damage(struct lane *lane, struct error *err)
     return lane_halt_now(lane, err, reason, REMEDY_REPAIR_LOG);
 }
 
+/* What metadata names has to be there, and whole (E17). Of the catalog the caller asks. */
+static enum status doubt_files(struct lane *lane, enum status status, struct error *err)
+{
+    struct error damage;
+    bool is_missed = status == STATUS_CORRUPT || status == STATUS_NOT_FOUND;
+    if (!is_missed || catalog_check(lane->publisher->catalog, &damage) == STATUS_CORRUPT)
+        return status;
+    return lane_doubt_append(lane, err);
+}
+
+/* In a copy of a data directory the tables are still the original's, whose server may be running.
+ */
+static enum status check_place(struct lane *lane, const struct iceberg_table *table,
+                               struct error *err)
+{
+    const char *warehouse = store_root(lane->publisher->store);
+    char reason[400];
+    if (strncmp(table->location, warehouse, strlen(warehouse)) == 0)
+        return STATUS_OK;
+    snprintf(reason, sizeof reason,
+             "the table stands at %.150s, and this server's warehouse is %.150s: the data "
+             "directory was copied",
+             table->location, warehouse);
+    return lane_halt_now(lane, err, reason, REMEDY_PLACE);
+}
+
 /* Looks at the table, decides, acts once. */
 static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done, struct error *err)
 {
@@ -568,7 +603,8 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
             lane->through_acked_ns = env_mono_ns(lane->publisher->env);
             *out_is_done = true;
         } else {
-            status = lane_take_over(lane, &table, &own, err);
+            TRY_OR_DONE(status, check_place(lane, table, err));
+            status = doubt_files(lane, lane_take_over(lane, &table, &own, err), err);
         }
         goto done;
     }
@@ -576,6 +612,7 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
         lane->epoch = own.epoch.counter ? own.epoch
                                         : (struct epoch){wal_incarnation(lane->publisher->wal), 1};
     status = act(lane, decision, reason, table, &own, &from, must_publish, out_is_done, err);
+    status = doubt_files(lane, status, err);
 done:
     iceberg_table_destroy(table);
     return status;
@@ -684,7 +721,7 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
         lane->trouble_since_ns = 0;
         lane->retry_ms = 0;
         lane->retry_at_ns = 0;
-        lane->catalog_doubt_ns = 0;
+        lane->catalog_doubt_ns = lane->append_doubt_ns = 0;
         lane_set_state(lane, PUBLISH_IDLE, "");
         return STATUS_OK;
     }

@@ -289,6 +289,7 @@ enum remedy {
     REMEDY_FROM,
     REMEDY_FORK,
     REMEDY_OTHER_TABLE,
+    REMEDY_PLACE,
     REMEDY_COLUMNS,
     REMEDY_SNAPSHOT,
     REMEDY_CATALOG,
@@ -422,6 +423,8 @@ enum status lane_load_or_create(struct lane *lane, struct iceberg_table **out_ta
 enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table,
                             struct error *err) MUST_CHECK;
 void lane_ack_positions(struct lane *lane, struct positions *out_committed, bool *out_has);
+/* Does the log show that it is its own? A position below what it still holds is not shown. */
+bool lane_is_ours(struct lane *lane, uint32_t group, struct wal_position position);
 enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
                           const struct own_state *own, struct positions *out_from,
                           char out_reason[400]);

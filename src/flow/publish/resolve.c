@@ -285,6 +285,33 @@ static enum status decided_positions(struct lane *lane, const struct iceberg_tab
     return STATUS_OK;
 }
 
+/* A decision that the next round would take back at once is refused, with what helps. */
+static enum status check_decided(struct lane *lane, const struct positions *positions,
+                                 struct error *err)
+{
+    struct wal *wal = lane->publisher->wal;
+    struct wal_damage damage;
+    uint64_t chain;
+    struct error ignored;
+    for (uint32_t g = 0; g < positions->count; g++) {
+        struct wal_position at = positions->at[g];
+        bool is_foreign = at.seq > wal_synced_end(wal, g).seq ||
+                          (at.seq && wal_chain_at(wal, g, at.seq, &chain, &ignored) == STATUS_OK &&
+                           chain != at.chain);
+        if (is_foreign)
+            return error_set(err, STATUS_HALTED,
+                             "%s holds what this log never wrote; stop the server, sluice log fork "
+                             "--confirm, start the server",
+                             lane->name);
+        if (wal_damage_above(wal, g, lane->table_id, at.seq, &damage))
+            return error_set(err, STATUS_HALTED,
+                             "the log is damaged still: %.160s; stop the server, sluice log repair "
+                             "--confirm, start the server, then this again",
+                             damage.where);
+    }
+    return STATUS_OK;
+}
+
 /* Makes property, summary and chain agree with the decision, in one commit (E16). */
 static enum status resolve(struct lane *lane, bool with_rebind, enum publish_decision decision,
                            uint32_t group, uint64_t from_seq, struct error *err)
@@ -304,6 +331,7 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
         own = (struct own_state){.snapshot_id = -1, .positions = {.count = publisher->group_count}};
     TRY_OR_DONE(status,
                 decided_positions(lane, table, &own, decision, group, from_seq, &positions, err));
+    TRY_OR_DONE(status, check_decided(lane, &positions, err));
     struct epoch epoch = next_epoch(lane, &own);
     TRY_OR_DONE(status, commit_statement(lane, table, &own, &positions, epoch, &after, err));
     lane->epoch = epoch;
