@@ -438,6 +438,53 @@ def test_E14_a_copy_commits_nothing_that_the_original_deletes(server, book, tmp_
     shutil.rmtree(copy)
 
 
+def files_below(directory):
+    return {str(path): path.stat().st_size for path in directory.rglob("*") if path.is_file()}
+
+
+def test_a_copy_of_the_data_directory_leaves_the_tables_of_the_original_alone(server, book, tmp_path):
+    """Its catalog names the original's warehouse by absolute paths: both would write there, each for a catalog
+    of its own."""
+    server.stop()
+    shutil.copytree(server.directory, tmp_path / "copy")
+    before = files_below(server.directory)
+    second, other = sluice.Server(tmp_path / "copy", *FLAGS).start(), ledger.Ledger()
+    try:
+        other.must_send(second, other.new())
+        faults.wait_for(lambda: second.lane("otel.logs")["state"] == "halted", what="the halt")
+        lane = second.lane("otel.logs")
+        assert str(server.directory) in lane["reason"] and "was copied" in lane["reason"]
+        assert second.command("watermark", check=1).stdout.count("halted") == 1
+        assert files_below(server.directory) == before
+        second.command(*sluice.commands_of(lane["remedy"])[0], check=0)  # no other server publishes there
+        second.wait_published()
+    finally:
+        second.kill()
+    rows = sluice.read_pyiceberg(second.directory, "logs")
+    assert rows.num_rows == sum(len(r.rows) for r in book.requests if r.table == "logs") + 3
+
+
+def test_a_data_directory_that_was_moved(server, book, tmp_path):
+    """Named as that, and mended by moving it back."""
+    server.stop()
+    os.rename(server.directory, tmp_path / "moved")
+    second = sluice.Server(tmp_path / "moved", *FLAGS).start()
+    try:
+        book.must_send(second, book.new())
+        faults.wait_for(lambda: second.lane("otel.logs")["state"] == "halted", what="the halt")
+        assert "was the data directory moved?" in second.lane("otel.logs")["reason"]
+        second.stop()
+    finally:
+        second.kill()
+    os.rename(tmp_path / "moved", server.directory)
+    server.start()
+    for table in ("otel.logs", "otel.spans"):
+        lane = server.lane(table)
+        assert lane["state"] == "halted"
+        server.command(*sluice.commands_of(lane["remedy"])[-1], check=0)
+    finish(server, book)
+
+
 def can_mount():
     return subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 

@@ -353,6 +353,9 @@ def test_producers_are_idempotent(server):
     first = send(1, body)
     assert first.code == 200 and send(1, body).receipts == first.receipts
     assert send(1, other).code == 409 and b"producer_mismatch" in send(1, other).body
+    for path in ("traces", "metrics"):  # the same bytes mean something else there
+        elsewhere = server.post(path, body, Sluice_Producer="t1", Sluice_Sequence="1")
+        assert elsewhere.code == 409 and b"producer_mismatch" in elsewhere.body
     gap = send(3, other)
     assert gap.code == 409 and b"expected 2" in gap.body
     assert send(2, b"\xff").code == 400, "a refused body consumes no number (L29)"

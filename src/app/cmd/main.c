@@ -74,7 +74,11 @@ bool cmd_no_more_words(const struct invocation *invocation, int from)
 {
     if (invocation->argc <= from)
         return true;
-    cmd_usage("unexpected word: %s", invocation->argv[from]);
+    const char *word = invocation->argv[from];
+    if (strncmp(word, "--", 2) == 0)
+        cmd_usage("%s: once is enough", word); /* unknown ones were refused before */
+    else
+        cmd_usage("unexpected word: %s", word);
     return false;
 }
 

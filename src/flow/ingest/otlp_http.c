@@ -372,6 +372,22 @@ static enum status force_repeat(struct ingest_worker *worker, struct http_exchan
     return STATUS_OK;
 }
 
+/* The same bytes mean something else on another path. */
+static bool is_of_signal(const struct ingest *ingest, const struct wal_receipt *receipt,
+                         enum otlp_signal signal)
+{
+    static const enum otlp_signal signals[TABLE_DEAD_LETTERS] = {
+        [TABLE_LOGS] = SIGNAL_LOGS,         [TABLE_SPANS] = SIGNAL_TRACES,
+        [TABLE_GAUGE] = SIGNAL_METRICS,     [TABLE_SUM] = SIGNAL_METRICS,
+        [TABLE_HISTOGRAM] = SIGNAL_METRICS, [TABLE_EXP_HISTOGRAM] = SIGNAL_METRICS,
+        [TABLE_SUMMARY] = SIGNAL_METRICS,
+    };
+    for (int t = 0; t < TABLE_DEAD_LETTERS; t++)
+        if (ingest->table_ids[t] == receipt->table_id && receipt->rows)
+            return signals[t] == signal;
+    return true;
+}
+
 /* True: the exchange is answered or parked, and nothing is to be stored. */
 static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *exchange,
                           struct ingest_route *route, const struct ask *ask, struct hash128 hash)
@@ -381,8 +397,12 @@ static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *ex
     struct error err;
     uint32_t count = 0;
     uint64_t expected = 0, rejected = 0;
-    switch (wal_producer_begin(worker->ingest->wal, ask->producer, ask->sequence, hash, stored,
-                               &count, &expected)) {
+    enum wal_producer_verdict verdict = wal_producer_begin(
+        worker->ingest->wal, ask->producer, ask->sequence, hash, stored, &count, &expected);
+    for (uint32_t i = 0; verdict == WAL_PRODUCER_REPEAT && i < count; i++)
+        if (!is_of_signal(worker->ingest, &stored[i], route->signal))
+            verdict = WAL_PRODUCER_MISMATCH;
+    switch (verdict) {
     case WAL_PRODUCER_NEW:
         return false;
     case WAL_PRODUCER_REPEAT:
@@ -417,7 +437,7 @@ static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *ex
         break;
     case WAL_PRODUCER_MISMATCH:
         error_set(&err, STATUS_CONFLICT,
-                  "producer_mismatch: sequence %llu was stored with another body",
+                  "producer_mismatch: sequence %llu was stored with another body or path",
                   (unsigned long long)ask->sequence);
         break;
     case WAL_PRODUCER_GAP:

@@ -161,7 +161,7 @@ enum status codec_expander_finish(struct codec_expander *expander, struct error 
 {
     if (expander->ops && !expander->is_between)
         return error_set(err, STATUS_INVALID, "%s: %s", codec_name(expander->codec),
-                         expander->is_fed ? "cut off" : "empty");
+                         expander->is_fed ? "cut off, or followed by other bytes" : "empty");
     return STATUS_OK;
 }
 
