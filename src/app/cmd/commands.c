@@ -219,7 +219,7 @@ static const struct command commands[] = {
         .flags = {FLAG_JSON},
         .example = "until sluice watermark; do sleep 1; done",
         .exits = "0   nothing is behind\n"
-                 "1   something is\n"
+                 "1   something is, or a table's lane has halted\n"
                  "3   no server answers",
     },
     {
