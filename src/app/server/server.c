@@ -43,11 +43,16 @@ static void handle_ready(void *context, struct http_exchange *exchange)
     respond_buf(exchange, is_ready ? 200 : 503, "text/plain; charset=utf-8", &why);
 }
 
+void server_respond_json(struct http_exchange *exchange, struct buf *body)
+{
+    respond_buf(exchange, 200, "application/json", body);
+}
+
 static void handle_status(void *context, struct http_exchange *exchange)
 {
     struct buf body = {0};
     server_put_status(context, &body);
-    respond_buf(exchange, 200, "application/json", &body);
+    server_respond_json(exchange, &body);
 }
 
 static void handle_metrics(void *context, struct http_exchange *exchange)
@@ -227,6 +232,10 @@ static enum status start_api(struct server *server, struct error *err)
         {.method = HTTP_GET, .path = "/readyz", .run = handle_ready, .context = server},
         {.method = HTTP_GET, .path = "/v1/status", .run = handle_status, .context = server},
         {.method = HTTP_GET, .path = "/metrics", .run = handle_metrics, .context = server},
+        {.method = HTTP_GET,
+         .path = "/v1/receipts/*",
+         .run = server_handle_receipt,
+         .context = server},
         {.method = HTTP_POST,
          .path = "/v1/lanes/clear-halt",
          .run = handle_resolve,

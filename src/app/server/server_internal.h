@@ -4,7 +4,7 @@
 
 #include "app/server/server.h"
 
-enum { API_ROUTE_COUNT = 6 };
+enum { API_ROUTE_COUNT = 7 };
 
 struct server {
     struct env *env;
@@ -15,5 +15,9 @@ struct server {
     struct http_route routes[API_ROUTE_COUNT];
     int64_t started_wall_ns;
 };
+
+/* Gives the body away. */
+void server_respond_json(struct http_exchange *exchange, struct buf *body);
+void server_handle_receipt(void *context, struct http_exchange *exchange); /* receipts.c */
 
 #endif

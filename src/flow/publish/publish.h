@@ -107,6 +107,26 @@ size_t publisher_lane_count(const struct publisher *publisher);
 bool publisher_lane_at(struct publisher *publisher, size_t index,
                        struct publish_lane_info *out_info);
 
+/* ---- receipts ---- */
+
+/* How far an entry of the log has come. Times are of the wall clock, 0 where nothing tells them any
+ * more; an entry that the log has let go of has no table, rows or term. */
+struct publish_receipt {
+    char table[WAL_TABLE_NAME_MAX + 1]; /* "": an entry without rows, too */
+    uint32_t rows;
+    uint64_t term;
+    int64_t durable_ms; /* synced */
+    bool is_visible;    /* committed to the table */
+    int64_t visible_ms;
+    int64_t snapshot_id; /* of that commit; -1: not known */
+    bool is_released;    /* nothing here needs the log's copy any more */
+};
+
+/* NOT_FOUND: the log never gave that number out, or has not synced it. Reads the log and the
+ * table; any thread. */
+enum status publisher_receipt(struct publisher *publisher, uint32_t group, uint64_t seq,
+                              struct publish_receipt *out_receipt, struct error *err) MUST_CHECK;
+
 /* ---- waiting (`force`) ---- */
 
 struct publish_waiter {

@@ -9,6 +9,7 @@
  *   row_sum.c    hashes of rows (E3)           columns.c  a table's columns at its birth
  *   commit.c     one commit, what it says      resolve.c  takeovers, operators' decisions
  *   fork.c       where copies of a log part    damage.c   files that do not verify
+ *   receipt.c    how far a write has come
  */
 #ifndef SLUICE_FLOW_PUBLISH_INTERNAL_H
 #define SLUICE_FLOW_PUBLISH_INTERNAL_H

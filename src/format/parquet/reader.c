@@ -377,7 +377,7 @@ enum status parquet_schema_select(const struct parquet_file *file, const char *c
                                   size_t count, struct arena *arena,
                                   struct arrow_schema *out_schema, struct error *err)
 {
-    struct arrow_schema schema;
+    struct arrow_schema schema = {0};
     struct selection selection = {.names = names, .count = count, .arena = arena};
     selection.was_found = arena_alloc_zero(arena, count, sizeof *selection.was_found);
     if (!selection.was_found ||

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How far a write has come: read out of the log, its acks and the table, and kept nowhere. Thread:
+ * any.
+ */
+#include <stdio.h>
+
+#include "flow/publish/publish_internal.h"
+
+static struct lane *lane_of_table(struct publisher *publisher, uint32_t table_id)
+{
+    for (size_t i = 0; i < publisher->lane_count; i++)
+        if (publisher->lanes[i].table_id == table_id)
+            return &publisher->lanes[i];
+    return NULL;
+}
+
+/* Looks the entry up; *out_table_id 0: the log has let go of it, or it has no rows. */
+static enum status look_up(struct publisher *publisher, uint32_t group, uint64_t seq,
+                           struct publish_receipt *receipt, uint32_t *out_table_id,
+                           struct error *err)
+{
+    struct wal_scan *scan = NULL;
+    struct wal_view view;
+    *out_table_id = 0;
+    enum status status = wal_scan_open(publisher->wal, group, 0, seq - 1, &scan, err);
+    if (status == STATUS_RECLAIMED) {
+        receipt->is_visible = receipt->is_released = true;
+        return STATUS_OK;
+    }
+    if (status == STATUS_OK)
+        status = wal_scan_next(scan, &view, err);
+    if (status == STATUS_OK && view.seq != seq)
+        status = error_set(err, STATUS_NOT_FOUND, "entry %u/%llu holds no rows", group,
+                           (unsigned long long)seq);
+    if (status == STATUS_OK) {
+        receipt->term = view.term;
+        receipt->rows = view.type == WAL_DATA ? view.rows : 0;
+        *out_table_id = view.type == WAL_DATA ? view.table_id : 0;
+    }
+    wal_scan_close(scan);
+    return status;
+}
+
+/* The oldest commit of ours that reaches the entry, if the table's history still shows it. */
+static void find_commit(struct publisher *publisher, const struct iceberg_table *table,
+                        uint32_t group, uint64_t seq, struct publish_receipt *receipt)
+{
+    const struct iceberg_snapshot *snapshot = NULL, *found = NULL;
+    struct own_commit commit;
+    bool is_first = false;
+    while (!is_first &&
+           own_commit_next(table, publisher->log, publisher->group_count, &snapshot, &commit) &&
+           commit.positions.at[group].seq >= seq) {
+        found = snapshot;
+        is_first = commit.has_since && commit.since.at[group].seq < seq;
+    }
+    receipt->is_visible |= found != NULL;
+    if (!is_first)
+        return; /* older ones were expired: it may have been one of them */
+    receipt->snapshot_id = found->snapshot_id;
+    receipt->visible_ms = found->timestamp_ms;
+}
+
+enum status publisher_receipt(struct publisher *publisher, uint32_t group, uint64_t seq,
+                              struct publish_receipt *out_receipt, struct error *err)
+{
+    struct publish_receipt receipt = {.snapshot_id = -1};
+    struct iceberg_table *table = NULL;
+    struct wal_ack ack;
+    uint32_t table_id;
+    if (group >= publisher->group_count || seq == 0 ||
+        seq > wal_synced_end(publisher->wal, group).seq)
+        return error_set(err, STATUS_NOT_FOUND, "entry %u/%llu is not in the log", group,
+                         (unsigned long long)seq);
+    TRY(look_up(publisher, group, seq, &receipt, &table_id, err));
+    struct lane *lane = table_id ? lane_of_table(publisher, table_id) : NULL;
+    if (lane) {
+        struct catalog_ident ident = {.ns = lane->definition->ns, .name = lane->definition->name};
+        snprintf(receipt.table, sizeof receipt.table, "%s", lane->name);
+        receipt.durable_ms =
+            wal_pending(publisher->wal, group, table_id, seq - 1).oldest_wall_ns / 1000000;
+        if (wal_ack_get(publisher->wal, table_id, group, &ack))
+            receipt.is_visible = receipt.is_released =
+                ack.through.seq >= seq || ack.committed.seq >= seq;
+        enum status status = iceberg_table_load(publisher->catalog, ident, &table, err);
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND)
+            return status;
+        if (status == STATUS_OK)
+            find_commit(publisher, table, group, seq, &receipt);
+        iceberg_table_destroy(table);
+    }
+    *out_receipt = receipt;
+    return STATUS_OK;
+}
