@@ -172,7 +172,9 @@ void parquet_reader_plan(const struct parquet_reader *reader, size_t group,
                          struct parquet_range *out_ranges);
 
 /* The rows of a group from the bytes of its ranges, which may be freed afterwards. The batch owns
- * its memory (and borrows the schema). */
+ * its memory (and borrows the schema): it may outlive the reader, and be released by any thread.
+ * What is large of a batch that is released is used for later ones of the same reader, which keeps
+ * 256 MiB of such memory at most; once the reader is gone, it is freed. */
 enum status parquet_reader_decode(struct parquet_reader *reader, size_t group,
                                   const struct span *ranges, struct arrow_batch *out_batch,
                                   struct error *err) MUST_CHECK;

@@ -73,6 +73,7 @@ static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
         .chunk = &reader->file->groups[assembly->plan->group].chunks[leaf],
         .group = assembly->plan->group,
         .zstd = &reader->zstd,
+        .pool = reader->pool,
         .skips_checksums = reader->options.skips_checksums,
         .expanded_bytes_max = reader->file->limits.batch_bytes_max - assembly->expanded_bytes};
     to->conversion = binding ? binding->conversion : CONVERT_NONE;
@@ -141,20 +142,18 @@ static enum status assemble_nulls(struct assembly *assembly, const struct bindin
     return make_validity(assembly, binding->node, leaf, array);
 }
 
-/* The buffer's memory becomes the batch's. */
+/* The buffer's memory becomes the batch's, until that is released. */
 static void *take_buf(const struct assembly *assembly, struct buf *buf)
 {
-    size_t length;
     if (!buf->length)
         return take_room(assembly, 1);
-    if (buf->capacity - buf->length > buf->length / 4) {
+    if (buf->capacity - buf->length > buf->length / 2) {
         uint8_t *smaller = mem_resize(buf->data, buf->length);
         buf->data = smaller ? smaller : buf->data;
         buf->capacity = smaller ? buf->length : buf->capacity;
     }
-    if (!arena_adopt(&assembly->batch->arena, buf->data, buf->capacity))
-        return NULL;
-    return buf_take(buf, &length);
+    void *memory = buf->data;
+    return pool_lend(assembly->reader->pool, buf, &assembly->batch->arena) ? memory : NULL;
 }
 
 static const void *pack_bools(const struct assembly *assembly, const struct buf *bytes)
@@ -200,11 +199,7 @@ static enum status assemble_leaf(struct assembly *assembly, const struct binding
     array->null_count = (int64_t)leaf->null_count;
     TRY(assemble_nulls(assembly, binding, leaf, array));
     TRY(take_values(assembly, leaf, array));
-    buf_deinit(&leaf->values.data);
-    buf_deinit(&leaf->values.ends);
-    buf_deinit(&leaf->dictionary.data);
-    buf_deinit(&leaf->dictionary.ends);
-    buf_deinit(&leaf->indices);
+    leaf_reader_drop_values(leaf);
     return STATUS_OK;
 }
 

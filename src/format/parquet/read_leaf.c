@@ -20,22 +20,33 @@ static enum status out_of_room(const struct leaf_reader *reader, uint64_t offset
                       "no room for %zu values within the limit of a batch", reader->levels_wanted);
 }
 
-static void values_deinit(struct values *values)
+static void values_deinit(struct block_pool *pool, struct values *values)
 {
-    buf_deinit(&values->data);
-    buf_deinit(&values->ends);
+    pool_give(pool, &values->data);
+    pool_give(pool, &values->ends);
+}
+
+void leaf_reader_drop_values(struct leaf_reader *reader)
+{
+    values_deinit(reader->walk.pool, &reader->values);
+    values_deinit(reader->walk.pool, &reader->dictionary);
+    pool_give(reader->walk.pool, &reader->indices);
+}
+
+/* What only a page at hand needs. */
+static void drop_scratch(struct leaf_reader *reader)
+{
+    pool_give(reader->walk.pool, &reader->walk.expanded);
+    pool_give(reader->walk.pool, &reader->scratch);
+    pool_give(reader->walk.pool, &reader->scratch_ends);
 }
 
 void leaf_reader_deinit(struct leaf_reader *reader)
 {
-    buf_deinit(&reader->walk.expanded);
-    buf_deinit(&reader->rep);
-    buf_deinit(&reader->def);
-    values_deinit(&reader->values);
-    values_deinit(&reader->dictionary);
-    buf_deinit(&reader->indices);
-    buf_deinit(&reader->scratch);
-    buf_deinit(&reader->scratch_ends);
+    drop_scratch(reader);
+    leaf_reader_drop_values(reader);
+    pool_give(reader->walk.pool, &reader->rep);
+    pool_give(reader->walk.pool, &reader->def);
     *reader = (struct leaf_reader){0};
 }
 
@@ -272,9 +283,11 @@ static void reserve(struct leaf_reader *reader)
     struct buf *slots = reader->keeps_dictionary ? &reader->indices
                         : reader->width          ? &reader->values.data
                                                  : &reader->values.ends;
-    bool has_room = !reader->walk.leaf->max_def || buf_reserve(&reader->def, likely);
-    has_room = has_room && (!reader->walk.leaf->max_rep || buf_reserve(&reader->rep, likely));
-    has_room = has_room && (!reader->reads_values || buf_reserve(slots, likely * width));
+    struct block_pool *pool = reader->walk.pool;
+    bool has_room = !reader->walk.leaf->max_def || pool_reserve(pool, &reader->def, likely);
+    has_room =
+        has_room && (!reader->walk.leaf->max_rep || pool_reserve(pool, &reader->rep, likely));
+    has_room = has_room && (!reader->reads_values || pool_reserve(pool, slots, likely * width));
     if (!has_room) /* it was only likely */
         reader->def.failed = reader->rep.failed = slots->failed = false;
 }
@@ -362,8 +375,6 @@ enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struc
         return out_of_room(reader, chunk->offset, err);
     for (size_t i = 0; i < reader->plan->count; i++)
         TRY(read_piece(reader, &reader->plan->pieces[i], err));
-    buf_deinit(&reader->walk.expanded);
-    buf_deinit(&reader->scratch);
-    buf_deinit(&reader->scratch_ends);
+    drop_scratch(reader);
     return STATUS_OK;
 }

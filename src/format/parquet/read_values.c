@@ -26,6 +26,40 @@ static enum status out_of_room(const struct leaf_reader *reader, const struct pa
 
 /* ---- byte arrays ---- */
 
+/* Most values are short: so many bytes are copied whatever the length, and there must be as many at
+ * both places. */
+enum { COPY_SLACK = 32 };
+
+static inline void copy_wide(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    memcpy(to, from, COPY_SLACK);
+    if (__builtin_expect(bytes > COPY_SLACK, 0))
+        memcpy(to + COPY_SLACK, from + COPY_SLACK, bytes - COPY_SLACK);
+}
+
+static size_t buf_room(const struct buf *buf)
+{
+    return buf->capacity - buf->length;
+}
+
+/* Room for `bytes` more; where memory must be had for them, for as many as the rest of the chunk is
+ * likely to take. */
+static bool reserve_bytes(struct leaf_reader *reader, struct buf *data, size_t bytes, size_t count)
+{
+    struct block_pool *pool = reader->walk.pool;
+    size_t needed = data->length + bytes, slots = reader->slot_count + count, likely;
+    if (data->data && data->capacity >= needed)
+        return true;
+    if (data == &reader->values.data && slots && SIZE_MUL(needed, reader->slots_likely, &likely)) {
+        likely = likely / slots + likely / slots / 32;
+        if (likely > needed && likely <= data->bytes_max &&
+            pool_reserve(pool, data, likely - data->length))
+            return true;
+        data->failed = false;
+    }
+    return pool_reserve(pool, data, bytes) && buf_reserve_place(data, bytes);
+}
+
 /* What was appended behind `start`, whose values end at `ends`, must be text where text is due. */
 static enum status check_text(const struct leaf_reader *reader, const struct page *page,
                               const struct buf *data, size_t start, const int32_t *ends,
@@ -45,19 +79,27 @@ static enum status append_plain(struct leaf_reader *reader, const struct page *p
 {
     if (count > cursor_left(in) / 4)
         return corrupt(reader, page, err, "fewer values than there should be");
-    if (!buf_reserve_place(data, cursor_left(in)))
+    size_t left = cursor_left(in) - 4 * count; /* for values, when every length has its place */
+    if (!reserve_bytes(reader, data, left, count))
         return out_of_room(reader, page, data, err);
-    uint8_t *to = data->data + data->length;
+    const uint8_t *at = in->at, *source_end = at + cursor_left(in);
+    uint8_t *to = data->data + data->length, *room_end = data->data + data->capacity;
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = cursor_get_le32(in);
-        const uint8_t *value = cursor_take(in, bytes);
-        if (!value)
+        size_t bytes = get_le32(at);
+        at += 4;
+        if (bytes > left)
             return corrupt(reader, page, err, "a value that ends behind the page");
-        copy_short(to, value, bytes);
+        if (source_end - at >= COPY_SLACK && room_end - to >= COPY_SLACK)
+            copy_wide(to, at, bytes);
+        else
+            copy_short(to, at, bytes);
+        left -= bytes;
+        at += bytes;
         to += bytes;
         ends[i] = (int32_t)(to - data->data);
     }
     data->length = (size_t)(to - data->data);
+    in->at = at;
     return STATUS_OK;
 }
 
@@ -290,6 +332,14 @@ static enum status read_converted(struct leaf_reader *reader, const struct page 
 
 /* ---- dictionaries ---- */
 
+static size_t longest(const int32_t *ends, size_t count)
+{
+    int32_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = ends[i + 1] - ends[i] > most ? ends[i + 1] - ends[i] : most;
+    return (size_t)most;
+}
+
 enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *page,
                                  struct error *err)
 {
@@ -313,6 +363,9 @@ enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *
             return out_of_room(reader, page, &to->ends, err);
         buf_truncate(&to->ends, to->ends.length - sizeof *ends);
         TRY(append_bytes(reader, &plain, &in, &to->data, ends, count, err));
+        reader->dictionary_entry_max = longest((const int32_t *)(const void *)to->ends.data, count);
+        if (!reader->keeps_dictionary && !buf_reserve(&to->data, COPY_SLACK))
+            to->data.failed = false; /* then it is copied more slowly */
     }
     reader->has_dictionary = true;
     reader->dictionary_count = reader->dictionary_page_count = count;
@@ -353,42 +406,59 @@ static void gather_fixed(const uint8_t *dictionary, size_t width, const uint32_t
             copy_short(out + width * i, dictionary + width * indices[i], width);
 }
 
-/* Room for `bytes` more; where memory must be had for them, for as many as the rest of the chunk is
- * likely to take. */
-static bool reserve_values(struct leaf_reader *reader, size_t bytes, size_t count)
+static uint64_t sum_lengths(const int32_t *from, const uint32_t *indices, size_t count)
 {
-    struct buf *data = &reader->values.data;
-    size_t needed = data->length + bytes, slots = reader->slot_count + count, likely;
-    if (data->data && data->capacity >= needed)
-        return true;
-    if (slots && SIZE_MUL(needed / slots + 1, reader->slots_likely, &likely) && likely > needed &&
-        likely <= data->bytes_max && buf_reserve(data, likely - data->length))
-        return true;
-    data->failed = false;
-    return buf_reserve_place(data, bytes);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (uint32_t)(from[indices[i] + 1] - from[indices[i]]);
+    return sum;
 }
 
+/* Behind `to`, where there is room for the values, and where `is_wide` for COPY_SLACK behind each
+ * of them. Returns where they end. */
+static uint8_t *gather_some(const struct values *dictionary, const uint32_t *indices,
+                            const uint8_t *data, uint8_t *to, int32_t *ends, size_t count,
+                            bool is_wide)
+{
+    const int32_t *from = (const int32_t *)(const void *)dictionary->ends.data;
+    const uint8_t *bytes = dictionary->data.data;
+    for (size_t i = 0; i < count; i++) {
+        size_t start = (size_t)from[indices[i]], length = (size_t)from[indices[i] + 1] - start;
+        if (is_wide)
+            copy_wide(to, bytes + start, length);
+        else if (length)
+            copy_short(to, bytes + start, length);
+        to += length;
+        ends[i] = (int32_t)(to - data);
+    }
+    return to;
+}
+
+/* Some values at a time, so that room for the longest entry each is not much; where there is not
+ * that much, for what they have. */
 static enum status gather_bytes(struct leaf_reader *reader, const struct page *page,
                                 const uint32_t *indices, int32_t *ends, size_t count,
                                 struct error *err)
 {
-    const int32_t *from = (const int32_t *)(const void *)reader->dictionary.ends.data;
-    const uint8_t *bytes = reader->dictionary.data.data;
+    enum { VALUES_A_STEP = 256, ENTRY_BYTES_MAX = 1024 };
+    const struct values *dictionary = &reader->dictionary;
+    const int32_t *from = (const int32_t *)(const void *)dictionary->ends.data;
     struct buf *data = &reader->values.data;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += (uint32_t)(from[indices[i] + 1] - from[indices[i]]);
-    if (sum > INT32_MAX || !reserve_values(reader, (size_t)sum, count))
-        return out_of_room(reader, page, data, err);
-    uint8_t *to = data->data + data->length;
-    for (size_t i = 0; i < count; i++) {
-        size_t start = (size_t)from[indices[i]], length = (size_t)from[indices[i] + 1] - start;
-        if (length)
-            copy_short(to, bytes + start, length);
-        to += length;
-        ends[i] = (int32_t)(to - data->data);
+    bool is_reserved = false, has_slack = reader->dictionary_entry_max <= ENTRY_BYTES_MAX &&
+                                          buf_room(&dictionary->data) >= COPY_SLACK;
+    for (size_t i = 0, step; i < count; i += step) {
+        step = size_min(count - i, VALUES_A_STEP);
+        size_t room = step * reader->dictionary_entry_max + COPY_SLACK;
+        if (!is_reserved && !(has_slack && buf_room(data) >= room)) {
+            uint64_t sum = sum_lengths(from, indices + i, count - i);
+            if (sum > INT32_MAX || !reserve_bytes(reader, data, (size_t)sum, count))
+                return out_of_room(reader, page, data, err);
+            is_reserved = true;
+        }
+        uint8_t *end = gather_some(dictionary, indices + i, data->data, data->data + data->length,
+                                   ends + i, step, has_slack && buf_room(data) >= room);
+        data->length = (size_t)(end - data->data);
     }
-    data->length = (size_t)(to - data->data);
     return STATUS_OK;
 }
 

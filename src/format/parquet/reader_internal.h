@@ -4,7 +4,7 @@
  * a footer; reader.c binds what is wanted to what is there; read_plan.c finds the pages of some
  * rows; read_pages.c walks them, read_values.c puts their values where Arrow wants them, with the
  * encodings of decode.c, read_cut.c drops the rows around those; read_assemble.c makes lists and
- * structs of the levels.
+ * structs of the levels; read_pool.c has the memory for all of it.
  */
 #ifndef SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
 #define SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
@@ -54,6 +54,20 @@ bool decode_delta_i64(struct cursor *in, int64_t *out, size_t count);
 bool decode_stream_split(struct cursor *in, size_t width, uint8_t *out, size_t count);
 bool decode_plain_bools(struct cursor *in, uint8_t *out, size_t count); /* a byte each */
 
+/* ---- memory that is used again ---- */
+
+struct block_pool;
+
+struct block_pool *pool_create(void);     /* NULL: out of memory */
+void pool_close(struct block_pool *pool); /* by its reader; blocks that are lent stay valid */
+/* buf_reserve, for an empty buffer from what was given back, where something fits. The functions
+ * below take NULL for a pool too: of none. */
+bool pool_reserve(struct block_pool *pool, struct buf *buf, size_t bytes);
+void pool_give(struct block_pool *pool, struct buf *buf); /* buf_deinit */
+/* The buffer's memory lives as long as the arena, which counts it, then is given back; `buf` is
+ * empty. False: nothing was done. */
+bool pool_lend(struct block_pool *pool, struct buf *buf, struct arena *arena);
+
 /* ---- pages ---- */
 
 struct page {
@@ -77,6 +91,7 @@ struct page_walk {
     uint64_t offset;
     bool skips_checksums, skips_dictionary;
     struct codec_expander **zstd;                /* made when it is needed, and kept by its owner */
+    struct block_pool *pool;                     /* of the buffers; may be NULL */
     bool has_begun;                              /* a page of values or a dictionary came by */
     struct buf expanded;                         /* the page at hand */
     uint64_t expanded_bytes, expanded_bytes_max; /* of all pages */
@@ -185,11 +200,13 @@ struct leaf_reader {
     struct buf indices;       /* instead, where the dictionary is kept: int32 a slot */
     struct values dictionary; /* of the page; kept: and of plain values behind it */
     size_t dictionary_page_count, dictionary_count;
+    size_t dictionary_entry_max; /* bytes, of the page's byte arrays */
     bool has_dictionary;
     struct buf scratch, scratch_ends;
 };
 
 void leaf_reader_deinit(struct leaf_reader *reader);           /* accepts a zeroed one */
+void leaf_reader_drop_values(struct leaf_reader *reader);      /* all but its levels */
 uint32_t leaf_physical_width(const struct parquet_leaf *leaf); /* 0: byte arrays */
 /* The pages of its plan, of which the wanted rows are kept. Begin with the walk and the members
  * above `row_at` set. */
@@ -225,6 +242,7 @@ struct parquet_reader {
     size_t leaf_count;
     uint32_t *places;            /* of each leaf of the file among them, or UINT32_MAX */
     struct codec_expander *zstd; /* NULL until a page needs it */
+    struct block_pool *pool;
     struct group_index own_index;
     struct group_index *index; /* its own, or one that several readers share */
     struct fetches fetches;    /* of pages */
