@@ -362,6 +362,27 @@ static bool count_elements(const struct parquet_node *node, const struct leaf_re
     return true;
 }
 
+/* The same where every entry is an element and a row has at least one: they begin where a row does.
+ * False: it is not so. */
+static bool count_full_lists(const struct parquet_node *node, const struct leaf_reader *leaf,
+                             int32_t *offsets, size_t slots)
+{
+    const uint8_t *rep = leaf->rep.data;
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    size_t count = leaf->level_count, i = 0, at = 0;
+    if (node->slot_rep || node->slot_def || leaf->walk.leaf->max_rep != 1 ||
+        leaf->slot_def != node->def + 1 || leaf->slot_count != count)
+        return false;
+    for (; count - i >= 8; i += 8)
+        for (uint64_t rows = ~get_le64(rep + i) & ones; rows && at < slots; rows &= rows - 1)
+            offsets[at++] = (int32_t)(i + (size_t)__builtin_ctzll(rows) / 8);
+    for (; i < count; i++)
+        if (!rep[i] && at < slots)
+            offsets[at++] = (int32_t)i;
+    offsets[at] = (int32_t)count;
+    return at == slots && (count == 0 || offsets[0] == 0);
+}
+
 static enum status assemble_list(struct assembly *assembly, const struct binding *binding,
                                  struct arrow_array *array)
 {
@@ -376,8 +397,12 @@ static enum status assemble_list(struct assembly *assembly, const struct binding
     int32_t *offsets = take_room(assembly, (slots + 1) * sizeof *offsets);
     if (!offsets)
         return out_of_room(assembly);
-    if (!count_elements(binding->node, leaf, offsets, &slots, &nulls, &elements))
+    if (count_full_lists(binding->node, leaf, offsets, slots)) {
+        elements = leaf->level_count;
+        nulls = 0;
+    } else if (!count_elements(binding->node, leaf, offsets, &slots, &nulls, &elements)) {
         return fault(assembly, binding->leaf, STATUS_CORRUPT, damage);
+    }
     array->length = (int64_t)slots;
     array->null_count = (int64_t)nulls;
     array->offsets = offsets;

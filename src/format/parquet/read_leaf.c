@@ -120,21 +120,31 @@ static enum status read_levels(struct leaf_reader *reader, const struct page *pa
     return STATUS_OK;
 }
 
-/* How many of a page's levels are slots, and how many of those values. */
+/* Those from `least` on. Counted in bytes for a while, so that many are looked at at once. */
+static size_t count_from(const uint8_t *levels, size_t count, uint8_t least)
+{
+    enum { WHILE = 128 };
+    size_t found = 0, i = 0;
+    for (; count - i >= WHILE; i += WHILE) {
+        uint8_t some = 0;
+        for (size_t j = 0; j < WHILE; j++)
+            some = (uint8_t)(some + (levels[i + j] >= least));
+        found += some;
+    }
+    for (; i < count; i++)
+        found += levels[i] >= least;
+    return found;
+}
+
+/* How many of a page's levels are slots, and how many of those values. No level is above the
+ * maximum. */
 static void count_slots(const struct leaf_reader *reader, const uint8_t *def, size_t count,
                         size_t *out_slots, size_t *out_values)
 {
     uint8_t max = reader->walk.leaf->max_def, slot_def = reader->slot_def;
-    size_t values = 0, slots = slot_def ? 0 : count;
-    *out_slots = *out_values = count;
-    if (max == 0)
-        return;
-    for (size_t i = 0; i < count; i++)
-        values += def[i] == max;
-    for (size_t i = 0; slot_def && i < count; i++)
-        slots += def[i] >= slot_def;
-    *out_slots = slots;
+    size_t values = max ? count_from(def, count, max) : count;
     *out_values = values;
+    *out_slots = slot_def && values < count ? count_from(def, count, slot_def) : count;
 }
 
 /* ---- from values to slots ---- */
@@ -224,12 +234,9 @@ static bool extend_slots(struct leaf_reader *reader, size_t slots)
 /* Rows that begin in the last `count` levels. */
 static int64_t count_rows(const struct leaf_reader *reader, size_t count)
 {
-    int64_t rows = 0;
     if (!reader->walk.leaf->max_rep)
         return (int64_t)count;
-    for (size_t i = 0; i < count; i++)
-        rows += reader->rep.data[reader->level_count + i] == 0;
-    return rows;
+    return (int64_t)(count - count_from(reader->rep.data + reader->level_count, count, 1));
 }
 
 /* `is_first`: of its piece, which begins with a row. */
@@ -275,10 +282,11 @@ static enum status read_data_page(struct leaf_reader *reader, const struct page 
     return STATUS_OK;
 }
 
-/* Room for what is promised, but not for more than the bytes at hand are likely to hold. */
+/* Room for what is promised, but not for more than the bytes at hand are likely to hold: a run that
+ * comes again and again takes a byte for a thousand levels. */
 static void reserve(struct leaf_reader *reader)
 {
-    size_t likely = size_min(reader->slots_likely, reader->walk.chunk->bytes * 256 + 1024);
+    size_t likely = size_min(reader->slots_likely, reader->walk.chunk->bytes * 2048 + 1024);
     size_t width = reader->keeps_dictionary || !reader->width ? sizeof(int32_t) : reader->width;
     struct buf *slots = reader->keeps_dictionary ? &reader->indices
                         : reader->width          ? &reader->values.data
@@ -287,7 +295,8 @@ static void reserve(struct leaf_reader *reader)
     bool has_room = !reader->walk.leaf->max_def || pool_reserve(pool, &reader->def, likely);
     has_room =
         has_room && (!reader->walk.leaf->max_rep || pool_reserve(pool, &reader->rep, likely));
-    has_room = has_room && (!reader->reads_values || pool_reserve(pool, slots, likely * width));
+    has_room =
+        has_room && (!reader->reads_values || pool_reserve(pool, slots, (likely + 1) * width));
     if (!has_room) /* it was only likely */
         reader->def.failed = reader->rep.failed = slots->failed = false;
 }

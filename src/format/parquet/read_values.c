@@ -57,6 +57,9 @@ static bool reserve_bytes(struct leaf_reader *reader, struct buf *data, size_t b
             return true;
         data->failed = false;
     }
+    if (pool_reserve(pool, data, bytes + COPY_SLACK))
+        return true;
+    data->failed = false;
     return pool_reserve(pool, data, bytes) && buf_reserve_place(data, bytes);
 }
 
@@ -364,8 +367,6 @@ enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *
         buf_truncate(&to->ends, to->ends.length - sizeof *ends);
         TRY(append_bytes(reader, &plain, &in, &to->data, ends, count, err));
         reader->dictionary_entry_max = longest((const int32_t *)(const void *)to->ends.data, count);
-        if (!reader->keeps_dictionary && !buf_reserve(&to->data, COPY_SLACK))
-            to->data.failed = false; /* then it is copied more slowly */
     }
     reader->has_dictionary = true;
     reader->dictionary_count = reader->dictionary_page_count = count;
@@ -381,10 +382,8 @@ static enum status read_indices(struct leaf_reader *reader, const struct page *p
     if (!reader->has_dictionary)
         return corrupt(reader, page, err, "no dictionary before it");
     unsigned width = cursor_get_byte(in);
-    if (in->failed || !decode_hybrid_u32(in, width, out, count))
+    if (in->failed || !decode_hybrid_u32(in, width, out, count, &greatest))
         return corrupt(reader, page, err, "damaged indices");
-    for (size_t i = 0; i < count; i++)
-        greatest = out[i] > greatest ? out[i] : greatest;
     if (greatest >= reader->dictionary_page_count)
         return page_fault(&reader->walk, page->offset, STATUS_CORRUPT, err,
                           "index %" PRIu32 " into a dictionary of %zu", greatest,
@@ -414,20 +413,69 @@ static uint64_t sum_lengths(const int32_t *from, const uint32_t *indices, size_t
     return sum;
 }
 
-/* Behind `to`, where there is room for the values, and where `is_wide` for COPY_SLACK behind each
- * of them. Returns where they end. */
-static uint8_t *gather_some(const struct values *dictionary, const uint32_t *indices,
-                            const uint8_t *data, uint8_t *to, int32_t *ends, size_t count,
-                            bool is_wide)
+enum { RUN = 8 };
+
+static inline bool is_run(const uint32_t *indices)
+{
+    uint32_t differences = 0;
+    for (int i = 1; i < RUN; i++)
+        differences |= indices[i] ^ indices[0];
+    return !differences;
+}
+
+/* Behind `to`, where there is room for the values and COPY_SLACK behind each of them. Returns where
+ * they end. No value is longer than `most`, if that is a constant up to COPY_SLACK. */
+__attribute__((always_inline)) static inline uint8_t *
+gather_up_to(size_t most, const struct values *dictionary, const uint32_t *indices,
+             const uint8_t *data, uint8_t *to, int32_t *ends, size_t count)
 {
     const int32_t *from = (const int32_t *)(const void *)dictionary->ends.data;
     const uint8_t *bytes = dictionary->data.data;
     for (size_t i = 0; i < count; i++) {
+        const int32_t *place = &from[indices[i]];
+        const uint8_t *value = bytes + place[0];
+        size_t length = (size_t)(place[1] - place[0]);
+        if (i + RUN <= count && i % RUN == 0 && is_run(indices + i)) {
+            uint8_t start[COPY_SLACK];
+            memcpy(start, value, size_min(most, COPY_SLACK));
+            for (int j = 0; j < RUN; j++) {
+                memcpy(to, start, size_min(most, COPY_SLACK));
+                if (most > COPY_SLACK && length > COPY_SLACK)
+                    memcpy(to + COPY_SLACK, value + COPY_SLACK, length - COPY_SLACK);
+                to += length;
+                ends[i + (size_t)j] = (int32_t)(to - data);
+            }
+            i += RUN - 1;
+            continue;
+        }
+        memcpy(to, value, size_min(most, COPY_SLACK));
+        if (most > COPY_SLACK && length > COPY_SLACK)
+            memcpy(to + COPY_SLACK, value + COPY_SLACK, length - COPY_SLACK);
+        to += length;
+        ends[i] = (int32_t)(to - data);
+    }
+    return to;
+}
+
+static uint8_t *gather_wide(const struct leaf_reader *reader, const uint32_t *indices,
+                            const uint8_t *data, uint8_t *to, int32_t *ends, size_t count)
+{
+    if (reader->dictionary_entry_max <= 16)
+        return gather_up_to(16, &reader->dictionary, indices, data, to, ends, count);
+    if (reader->dictionary_entry_max <= COPY_SLACK)
+        return gather_up_to(COPY_SLACK, &reader->dictionary, indices, data, to, ends, count);
+    return gather_up_to(SIZE_MAX, &reader->dictionary, indices, data, to, ends, count);
+}
+
+/* The same where there is no more room than they take. */
+static uint8_t *gather_narrow(const struct values *dictionary, const uint32_t *indices,
+                              const uint8_t *data, uint8_t *to, int32_t *ends, size_t count)
+{
+    const int32_t *from = (const int32_t *)(const void *)dictionary->ends.data;
+    for (size_t i = 0; i < count; i++) {
         size_t start = (size_t)from[indices[i]], length = (size_t)from[indices[i] + 1] - start;
-        if (is_wide)
-            copy_wide(to, bytes + start, length);
-        else if (length)
-            copy_short(to, bytes + start, length);
+        if (length)
+            copy_short(to, dictionary->data.data + start, length);
         to += length;
         ends[i] = (int32_t)(to - data);
     }
@@ -455,9 +503,12 @@ static enum status gather_bytes(struct leaf_reader *reader, const struct page *p
                 return out_of_room(reader, page, data, err);
             is_reserved = true;
         }
-        uint8_t *end = gather_some(dictionary, indices + i, data->data, data->data + data->length,
-                                   ends + i, step, has_slack && buf_room(data) >= room);
-        data->length = (size_t)(end - data->data);
+        uint8_t *to = data->data + data->length;
+        if (has_slack && buf_room(data) >= room)
+            to = gather_wide(reader, indices + i, data->data, to, ends + i, step);
+        else
+            to = gather_narrow(dictionary, indices + i, data->data, to, ends + i, step);
+        data->length = (size_t)(to - data->data);
     }
     return STATUS_OK;
 }

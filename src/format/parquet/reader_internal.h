@@ -3,8 +3,8 @@
  * Shared by the reading half of this module. read_footer.c and read_schema.c make a parquet_file of
  * a footer; reader.c binds what is wanted to what is there; read_plan.c finds the pages of some
  * rows; read_pages.c walks them, read_values.c puts their values where Arrow wants them, with the
- * encodings of decode.c, read_cut.c drops the rows around those; read_assemble.c makes lists and
- * structs of the levels; read_pool.c has the memory for all of it.
+ * encodings of decode.c and unpack.c, read_cut.c drops the rows around those; read_assemble.c makes
+ * lists and structs of the levels; read_pool.c has the memory for all of it.
  */
 #ifndef SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
 #define SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
@@ -45,7 +45,8 @@ enum status schema_build(struct parquet_file *file, const struct schema_element 
 
 /* RLE / bit-packed hybrid of `count` values. */
 bool decode_hybrid_u8(struct cursor *in, unsigned width, uint8_t *out, size_t count);
-bool decode_hybrid_u32(struct cursor *in, unsigned width, uint32_t *out, size_t count);
+bool decode_hybrid_u32(struct cursor *in, unsigned width, uint32_t *out, size_t count,
+                       uint32_t *out_greatest);
 /* The levels of old files: packed from the most significant bit, `count` of them. */
 bool decode_bit_packed(struct cursor *in, unsigned width, uint8_t *out, size_t count);
 /* DELTA_BINARY_PACKED; exactly `count` values must be there. */
@@ -53,6 +54,14 @@ bool decode_delta_i32(struct cursor *in, int32_t *out, size_t count);
 bool decode_delta_i64(struct cursor *in, int64_t *out, size_t count);
 bool decode_stream_split(struct cursor *in, size_t width, uint8_t *out, size_t count);
 bool decode_plain_bools(struct cursor *in, uint8_t *out, size_t count); /* a byte each */
+
+/* `count` bit-packed values, of 1 to 32 bits; returns the greatest. The scalar ones are what the
+ * others come to where the processor does not have more. */
+uint32_t unpack_u32(const uint8_t *bits, size_t bytes, unsigned width, uint32_t *out, size_t count);
+uint32_t unpack_u32_scalar(const uint8_t *bits, size_t bytes, unsigned width, uint32_t *out,
+                           size_t count);
+void unpack_bits(const uint8_t *bits, uint8_t *out, size_t count); /* of one bit, a byte each */
+void unpack_bits_scalar(const uint8_t *bits, uint8_t *out, size_t count);
 
 /* ---- memory that is used again ---- */
 

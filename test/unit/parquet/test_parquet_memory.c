@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of batches: it is used again, by nobody before its batch is released; batches outlive
- * their reader and are released by other threads. The values are held against a reader that has
- * nothing to use again.
+ * Memory of batches, and what fills it: it is used again, by nobody before its batch is released;
+ * batches outlive their reader and are released by other threads. The values are held against a
+ * reader that has nothing to use again.
  */
 #include <pthread.h>
 
@@ -241,6 +241,97 @@ static void test_other_threads_release(void **state)
         assert_true(handings[i].is_right);
 }
 
+/* ---- values of a dictionary ---- */
+
+enum { ENTRIES = 40, VALUES = 20000 };
+
+static struct arrow_field text_column = {.name = "t", .type = ARROW_UTF8, .is_nullable = true};
+static const struct arrow_schema text_schema = {.fields = &text_column, .field_count = 1};
+
+/* Runs of one entry and entries in any order; -1 is a null. */
+static void choose(struct random *random, int *entries)
+{
+    for (int i = 0, run = 0; i < VALUES; i++, run--) {
+        if (run <= 0)
+            run = random_chance(random, 1, 8) ? 1 + (int)random_below(random, 60) : 1;
+        entries[i] = run > 1 && i ? entries[i - 1] : (int)random_below(random, ENTRIES + 1) - 1;
+    }
+}
+
+static struct buf make_texts(const char *text, size_t most, const int *entries)
+{
+    struct error err;
+    struct buf out = {0};
+    struct arrow_field root = {
+        .name = "", .type = ARROW_STRUCT, .children = &text_column, .child_count = 1};
+    struct arrow_builder builder;
+    struct arrow_batch batch;
+    struct parquet_file_metrics metrics;
+    struct parquet_writer *writer;
+    struct parquet_options options = parquet_options_default();
+    options.page_rows = 3000;
+    assert_ok(arrow_builder_init(&builder, &root, &err));
+    for (int i = 0; i < VALUES; i++) {
+        size_t length = entries[i] < 0 ? 0 : most - (size_t)entries[i] * most / ENTRIES;
+        if (entries[i] < 0)
+            arrow_append_null(&builder.children[0]);
+        else
+            arrow_append_bytes(&builder.children[0], text + entries[i], length);
+        arrow_close_struct(&builder);
+    }
+    assert_ok(arrow_builder_batch(&builder, &text_schema, &batch, &err));
+    assert_ok(parquet_writer_create(&text_schema, &options, sink_to_buf(&out), &writer, &err));
+    assert_ok(parquet_writer_write(writer, &batch, &err));
+    assert_ok(parquet_writer_finish(writer, &metrics, &err));
+    parquet_file_metrics_deinit(&metrics);
+    parquet_writer_destroy(writer);
+    arrow_batch_deinit(&batch);
+    arrow_builder_deinit(&builder);
+    return out;
+}
+
+/* Around the lengths to which values are copied without asking for theirs. */
+static void test_lengths_of_values(void **state)
+{
+    (void)state;
+    static const size_t longest[] = {1, 15, 16, 17, 31, 32, 33, 64, 300, 1024, 1025, 3000};
+    static char text[3000 + ENTRIES];
+    static int entries[VALUES];
+    struct error err;
+    struct random random;
+    struct parquet_limits limits = parquet_limits_default();
+    const struct parquet_read_options options = {0};
+    random_init(&random, 5);
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)('!' + random_below(&random, 90));
+    for (size_t l = 0; l < COUNT_OF(longest); l++) {
+        struct parquet_file *file;
+        struct parquet_reader *reader;
+        choose(&random, entries);
+        struct buf bytes = make_texts(text, longest[l], entries);
+        struct span span = span_of(bytes.data, bytes.length);
+        assert_ok(parquet_file_open(byte_source_of_span(&span), &limits, &file, &err));
+        assert_true(file->groups[0].chunks[0].has_dictionary);
+        assert_ok(parquet_reader_create(file, &options, &reader, &err));
+        struct arrow_batch batch = read_group(reader, 0);
+        const struct arrow_array *array = &batch.columns[0];
+        for (int i = 0; i < VALUES; i++) {
+            size_t length = (size_t)(array->offsets[i + 1] - array->offsets[i]);
+            assert_int_equal(arrow_is_valid(array, i), entries[i] >= 0);
+            if (entries[i] < 0)
+                assert_int_equal(length, 0);
+            else if (length != longest[l] - (size_t)entries[i] * longest[l] / ENTRIES ||
+                     memcmp((const char *)array->values + array->offsets[i], text + entries[i],
+                            length) != 0)
+                fail_msg("value %d of those up to %zu bytes", i, longest[l]);
+        }
+        arrow_batch_deinit(&batch);
+        parquet_reader_destroy(reader);
+        parquet_file_close(file);
+        buf_deinit(&bytes);
+    }
+}
+
 /* A buffer with a bound never gets more room than that, whatever there is to use again. */
 static void test_bounds_hold(void **state)
 {
@@ -270,6 +361,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_batches_keep_their_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_threads_release, setup, teardown),
         cmocka_unit_test(test_bounds_hold),
+        cmocka_unit_test(test_lengths_of_values),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
