@@ -39,6 +39,7 @@ static void drop_scratch(struct leaf_reader *reader)
     pool_give(reader->walk.pool, &reader->walk.expanded);
     pool_give(reader->walk.pool, &reader->scratch);
     pool_give(reader->walk.pool, &reader->scratch_ends);
+    pool_give(reader->walk.pool, &reader->runs);
 }
 
 void leaf_reader_deinit(struct leaf_reader *reader)
@@ -120,8 +121,8 @@ static enum status read_levels(struct leaf_reader *reader, const struct page *pa
     return STATUS_OK;
 }
 
-/* Those from `least` on. Counted in bytes for a while, so that many are looked at at once. */
-static size_t count_from(const uint8_t *levels, size_t count, uint8_t least)
+/* Counted in bytes for a while, so that many are looked at at once. */
+size_t count_levels_from(const uint8_t *levels, size_t count, uint8_t least)
 {
     enum { WHILE = 128 };
     size_t found = 0, i = 0;
@@ -142,9 +143,9 @@ static void count_slots(const struct leaf_reader *reader, const uint8_t *def, si
                         size_t *out_slots, size_t *out_values)
 {
     uint8_t max = reader->walk.leaf->max_def, slot_def = reader->slot_def;
-    size_t values = max ? count_from(def, count, max) : count;
+    size_t values = max ? count_levels_from(def, count, max) : count;
     *out_values = values;
-    *out_slots = slot_def && values < count ? count_from(def, count, slot_def) : count;
+    *out_slots = slot_def && values < count ? count_levels_from(def, count, slot_def) : count;
 }
 
 /* ---- from values to slots ---- */
@@ -236,7 +237,7 @@ static int64_t count_rows(const struct leaf_reader *reader, size_t count)
 {
     if (!reader->walk.leaf->max_rep)
         return (int64_t)count;
-    return (int64_t)(count - count_from(reader->rep.data + reader->level_count, count, 1));
+    return (int64_t)(count - count_levels_from(reader->rep.data + reader->level_count, count, 1));
 }
 
 /* `is_first`: of its piece, which begins with a row. */
@@ -257,6 +258,8 @@ static enum status read_data_page(struct leaf_reader *reader, const struct page 
         return corrupt(reader, page, err, "the first row begins in its middle");
     const uint8_t *def = leaf->max_def ? reader->def.data + reader->level_count : NULL;
     count_slots(reader, def, count, &slots, &values);
+    if (reader->rows && !leaf_find_runs(reader, count))
+        return out_of_room(reader, page->offset, err);
     if (reader->reads_values) {
         if (!extend_slots(reader, slots))
             return out_of_room(reader, page->offset, err);

@@ -76,22 +76,54 @@ static enum status check_text(const struct leaf_reader *reader, const struct pag
     return is_text ? STATUS_OK : corrupt(reader, page, err, "text that is not UTF-8");
 }
 
-static enum status append_plain(struct leaf_reader *reader, const struct page *page,
-                                struct cursor *in, struct buf *data, int32_t *ends, size_t count,
-                                struct error *err)
+/* The values of a page in stretches: those of rows that are wanted, and those between, which become
+ * empty. */
+struct value_walk {
+    const struct leaf_reader *reader;
+    size_t count;  /* of the page */
+    bool is_whole; /* all are wanted */
+    size_t run;
+    size_t first, length; /* the stretch at hand */
+    bool is_wanted;
+};
+
+static bool wants_all_values(const struct leaf_reader *reader)
 {
-    if (count > cursor_left(in) / 4)
-        return corrupt(reader, page, err, "fewer values than there should be");
-    size_t left = cursor_left(in) - 4 * count; /* for values, when every length has its place */
-    if (!reserve_bytes(reader, data, left, count))
-        return out_of_room(reader, page, data, err);
-    const uint8_t *at = in->at, *source_end = at + cursor_left(in);
-    uint8_t *to = data->data + data->length, *room_end = data->data + data->capacity;
+    return !reader->rows || reader->watch;
+}
+
+static bool next_values(struct value_walk *walk)
+{
+    const struct kept_run *runs = (const struct kept_run *)(const void *)walk->reader->runs.data;
+    size_t end = walk->count;
+    walk->first += walk->length;
+    walk->is_wanted = walk->is_whole;
+    if (!walk->is_whole && walk->run < walk->reader->run_count) {
+        const struct kept_run *run = &runs[walk->run];
+        walk->is_wanted = run->value == walk->first;
+        end = walk->is_wanted ? run->value + run->values : run->value;
+        walk->run += walk->is_wanted;
+    }
+    walk->length = end - walk->first;
+    return walk->first < walk->count;
+}
+
+struct plain_copy {
+    const uint8_t *at, *source_end, *data;
+    uint8_t *to, *room_end;
+    size_t left; /* bytes for values, when every length has its place */
+};
+
+static bool copy_plain(struct plain_copy *copy, int32_t *ends, size_t count)
+{
+    const uint8_t *at = copy->at, *source_end = copy->source_end, *data = copy->data;
+    uint8_t *to = copy->to, *room_end = copy->room_end;
+    size_t left = copy->left;
     for (size_t i = 0; i < count; i++) {
         size_t bytes = get_le32(at);
         at += 4;
         if (bytes > left)
-            return corrupt(reader, page, err, "a value that ends behind the page");
+            return false;
         if (source_end - at >= COPY_SLACK && room_end - to >= COPY_SLACK)
             copy_wide(to, at, bytes);
         else
@@ -99,10 +131,50 @@ static enum status append_plain(struct leaf_reader *reader, const struct page *p
         left -= bytes;
         at += bytes;
         to += bytes;
-        ends[i] = (int32_t)(to - data->data);
+        ends[i] = (int32_t)(to - data);
     }
-    data->length = (size_t)(to - data->data);
-    in->at = at;
+    copy->at = at;
+    copy->to = to;
+    copy->left = left;
+    return true;
+}
+
+static bool skip_plain(struct plain_copy *copy, int32_t *ends, size_t count)
+{
+    int32_t end = (int32_t)(copy->to - copy->data);
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = get_le32(copy->at);
+        if (bytes > copy->left)
+            return false;
+        copy->left -= bytes;
+        copy->at += 4 + bytes;
+        ends[i] = end;
+    }
+    return true;
+}
+
+static enum status append_plain(struct leaf_reader *reader, const struct page *page,
+                                struct cursor *in, struct buf *data, int32_t *ends, size_t count,
+                                struct error *err)
+{
+    if (count > cursor_left(in) / 4)
+        return corrupt(reader, page, err, "fewer values than there should be");
+    struct plain_copy copy = {.left = cursor_left(in) - 4 * count};
+    if (!reserve_bytes(reader, data, copy.left, count))
+        return out_of_room(reader, page, data, err);
+    copy.at = in->at;
+    copy.source_end = in->at + cursor_left(in);
+    copy.data = data->data;
+    copy.to = data->data + data->length;
+    copy.room_end = data->data + data->capacity;
+    bool is_whole = data != &reader->values.data || wants_all_values(reader);
+    struct value_walk walk = {.reader = reader, .count = count, .is_whole = is_whole};
+    while (next_values(&walk))
+        if (!(walk.is_wanted ? copy_plain(&copy, ends + walk.first, walk.length)
+                             : skip_plain(&copy, ends + walk.first, walk.length)))
+            return corrupt(reader, page, err, "a value that ends behind the page");
+    data->length = (size_t)(copy.to - data->data);
+    in->at = copy.at;
     return STATUS_OK;
 }
 
@@ -484,9 +556,9 @@ static uint8_t *gather_narrow(const struct values *dictionary, const uint32_t *i
 
 /* Some values at a time, so that room for the longest entry each is not much; where there is not
  * that much, for what they have. */
-static enum status gather_bytes(struct leaf_reader *reader, const struct page *page,
-                                const uint32_t *indices, int32_t *ends, size_t count,
-                                struct error *err)
+static enum status gather_stretch(struct leaf_reader *reader, const struct page *page,
+                                  const uint32_t *indices, int32_t *ends, size_t count,
+                                  struct error *err)
 {
     enum { VALUES_A_STEP = 256, ENTRY_BYTES_MAX = 1024 };
     const struct values *dictionary = &reader->dictionary;
@@ -509,6 +581,23 @@ static enum status gather_bytes(struct leaf_reader *reader, const struct page *p
         else
             to = gather_narrow(dictionary, indices + i, data->data, to, ends + i, step);
         data->length = (size_t)(to - data->data);
+    }
+    return STATUS_OK;
+}
+
+static enum status gather_bytes(struct leaf_reader *reader, const struct page *page,
+                                const uint32_t *indices, int32_t *ends, size_t count,
+                                struct error *err)
+{
+    struct value_walk walk = {
+        .reader = reader, .count = count, .is_whole = wants_all_values(reader)};
+    while (next_values(&walk)) {
+        int32_t end = (int32_t)reader->values.data.length;
+        if (walk.is_wanted)
+            TRY(gather_stretch(reader, page, indices + walk.first, ends + walk.first, walk.length,
+                               err));
+        for (size_t i = 0; !walk.is_wanted && i < walk.length; i++)
+            ends[walk.first + i] = end;
     }
     return STATUS_OK;
 }

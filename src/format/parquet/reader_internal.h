@@ -184,6 +184,11 @@ struct values {
     struct buf ends; /* int32, byte arrays: 0, then where each value ends in `data` */
 };
 
+/* Levels of a page whose rows are wanted, with their slots and values; counted from its first. */
+struct kept_run {
+    size_t level, levels, slot, slots, value, values;
+};
+
 struct leaf_reader {
     struct page_walk walk;
     enum conversion conversion;
@@ -212,6 +217,8 @@ struct leaf_reader {
     size_t dictionary_entry_max; /* bytes, of the page's byte arrays */
     bool has_dictionary;
     struct buf scratch, scratch_ends;
+    struct buf runs; /* kept_run, of the page at hand, where `rows` says what is wanted */
+    size_t run_count;
 };
 
 void leaf_reader_deinit(struct leaf_reader *reader);           /* accepts a zeroed one */
@@ -227,9 +234,14 @@ enum status leaf_read_values(struct leaf_reader *reader, const struct page *page
 enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *page,
                                  struct error *err) MUST_CHECK;
 
-/* Of a page whose `levels` levels and `slots` slots were appended behind those that are kept, with
- * rows from `row_at` on: takes back those of other rows than are wanted, and counts what is left.
- */
+/* Levels from `least` on. */
+size_t count_levels_from(const uint8_t *levels, size_t count, uint8_t least);
+/* Of a page whose levels were appended behind those that are kept, with rows from `row_at` on: the
+ * runs that are wanted. Byte arrays outside of them are read as empty, unless they are watched.
+ * False: no memory. */
+bool leaf_find_runs(struct leaf_reader *reader, size_t levels) MUST_CHECK;
+/* Of a page whose `levels` levels and `slots` slots were appended behind those that are kept:
+ * takes back those outside of the runs, and counts what is left. */
 void leaf_keep_rows(struct leaf_reader *reader, size_t levels, size_t slots);
 
 /* ---- what is wanted, bound to what is there ---- */
