@@ -233,6 +233,9 @@ static void bench_write(const char *in, const char *out, int64_t row_group_rows,
 
 /* ---- reading ---- */
 
+/* Of all runs: as the allocators of the peers keep theirs. */
+static struct parquet_memory *memory;
+
 /* An opened file, and a reader of some of its columns (none named: of all). */
 struct table {
     struct source_file source;
@@ -254,7 +257,7 @@ static void table_open(const char *path, struct table *out)
 static void table_choose(struct table *table, const char *const *columns, size_t count)
 {
     struct error err;
-    struct parquet_read_options options = {0};
+    struct parquet_read_options options = {.memory = memory};
     if (count) {
         must(
             parquet_schema_select(table->file, columns, count, &table->arena, &table->schema, &err),
@@ -315,7 +318,8 @@ static int64_t lookup(const char *path, const char *column, struct span value)
     table_open(path, &table);
     must(parquet_filter_leaf(table.file, span_of_text(column), &condition.leaf, &err), &err);
     CHECK(table.file->leaves[condition.leaf].physical == PARQUET_BYTE_ARRAY);
-    const struct parquet_scan_options options = {.filter = {&condition, 1}};
+    const struct parquet_scan_options options = {.filter = {.conditions = &condition, .count = 1},
+                                                 .read = {.memory = memory}};
     must(parquet_scan_create(table.file, &options, &scan, &err), &err);
     enum status status;
     while ((status = parquet_scan_next(scan, &batch, &err)) == STATUS_OK) {
@@ -356,6 +360,8 @@ int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     int words = argc - 2;
+    memory = parquet_memory_create(256 << 20);
+    CHECK(memory);
     if (strcmp(mode, "write") == 0 && words == 4)
         bench_write(argv[2], argv[3], number(argv[4]), (int)number(argv[5]), 1);
     else if (strcmp(mode, "grow") == 0 && words == 4)

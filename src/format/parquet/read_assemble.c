@@ -142,18 +142,26 @@ static enum status assemble_nulls(struct assembly *assembly, const struct bindin
     return make_validity(assembly, binding->node, leaf, array);
 }
 
-/* The buffer's memory becomes the batch's, until that is released. */
+/* The buffer's memory becomes the batch's, until that is released; or, where it is much more than
+ * what is in it, other memory does. */
 static void *take_buf(const struct assembly *assembly, struct buf *buf)
 {
+    struct parquet_memory *pool = assembly->reader->pool;
+    struct buf copy = {0};
     if (!buf->length)
         return take_room(assembly, 1);
     if (buf->capacity - buf->length > buf->length / 2) {
-        uint8_t *smaller = mem_resize(buf->data, buf->length);
-        buf->data = smaller ? smaller : buf->data;
-        buf->capacity = smaller ? buf->length : buf->capacity;
+        if (!pool_reserve(pool, &copy, buf->length))
+            return NULL;
+        memcpy(copy.data, buf->data, buf->length);
+        copy.length = buf->length;
+        buf = &copy;
     }
     void *memory = buf->data;
-    return pool_lend(assembly->reader->pool, buf, &assembly->batch->arena) ? memory : NULL;
+    if (pool_lend(pool, buf, &assembly->batch->arena))
+        return memory;
+    buf_deinit(&copy);
+    return NULL;
 }
 
 static const void *pack_bools(const struct assembly *assembly, const struct buf *bytes)

@@ -20,7 +20,7 @@ static enum status out_of_room(const struct leaf_reader *reader, uint64_t offset
                       "no room for %zu values within the limit of a batch", reader->levels_wanted);
 }
 
-static void values_deinit(struct block_pool *pool, struct values *values)
+static void values_deinit(struct parquet_memory *pool, struct values *values)
 {
     pool_give(pool, &values->data);
     pool_give(pool, &values->ends);
@@ -101,7 +101,7 @@ static enum status read_levels(struct leaf_reader *reader, const struct page *pa
     bool is_read;
     if (max == 0)
         return STATUS_OK;
-    uint8_t *levels = buf_extend(out, count);
+    uint8_t *levels = pool_extend(reader->walk.pool, out, count);
     if (!levels && count)
         return out_of_room(reader, page->offset, err);
     if (!page->is_v2 && encoding == ENCODING_BIT_PACKED) {
@@ -211,7 +211,7 @@ static const uint8_t *compact_def(struct leaf_reader *reader, const uint8_t *def
     if (slots == levels)
         return def;
     buf_clear(&reader->scratch);
-    uint8_t *out = buf_extend(&reader->scratch, slots + 1);
+    uint8_t *out = pool_extend(reader->walk.pool, &reader->scratch, slots + 1);
     size_t at = 0;
     for (size_t i = 0; out && i < levels; i++) {
         out[at] = def[i];
@@ -229,7 +229,7 @@ static bool extend_slots(struct leaf_reader *reader, size_t slots)
                                                : &reader->values.ends;
     size_t width = reader->keeps_dictionary || !reader->width ? sizeof(int32_t) : reader->width;
     size_t bytes;
-    return SIZE_MUL(slots, width, &bytes) && buf_extend(buf, bytes);
+    return SIZE_MUL(slots, width, &bytes) && pool_extend(reader->walk.pool, buf, bytes);
 }
 
 /* Rows that begin in the last `count` levels. */
@@ -294,7 +294,7 @@ static void reserve(struct leaf_reader *reader)
     struct buf *slots = reader->keeps_dictionary ? &reader->indices
                         : reader->width          ? &reader->values.data
                                                  : &reader->values.ends;
-    struct block_pool *pool = reader->walk.pool;
+    struct parquet_memory *pool = reader->walk.pool;
     bool has_room = !reader->walk.leaf->max_def || pool_reserve(pool, &reader->def, likely);
     has_room =
         has_room && (!reader->walk.leaf->max_rep || pool_reserve(pool, &reader->rep, likely));

@@ -3,15 +3,22 @@
  * Memory that a reader uses again. Fresh pages cost as much as decoding into them, so what a batch
  * was made of comes back when the batch is released, for the row groups to come.
  *
- * The reader's thread alone takes blocks; any thread may bring them back, onto a list that only
- * grows until the reader's thread takes the whole of it. The pool lives until the reader is gone
- * and the last block is back; from when the reader is gone on, what comes back is freed.
+ * One thread at a time takes blocks; any thread may bring them back, onto a list that only grows
+ * until a taker takes the whole of it. The pool lives until it is destroyed, its readers are gone
+ * and the last block is back; from when it is destroyed on, what comes back is freed.
  */
 #include <stdatomic.h>
 
 #include "format/parquet/reader_internal.h"
 
-enum { BLOCK_BYTES_MIN = 4096, KEPT_BYTES_MAX = 256 << 20 };
+/* Sizes are in classes, eight between one power of two and the next. */
+enum {
+    BLOCK_SHIFT_MIN = 12,
+    BLOCK_SHIFT_MAX = 40,
+    BLOCK_BYTES_MIN = 1 << BLOCK_SHIFT_MIN,
+    CLASS_COUNT = (BLOCK_SHIFT_MAX - BLOCK_SHIFT_MIN) * 8,
+    CLASSES_ABOVE = 8, /* a block may be twice as large as it need be */
+};
 
 /* Lies at the start of memory that nobody uses. */
 struct pool_block {
@@ -19,19 +26,22 @@ struct pool_block {
     size_t bytes;
 };
 
-struct block_pool {
-    _Atomic size_t owner_count; /* the reader, and every block that is lent */
+struct parquet_memory {
+    _Atomic size_t owner_count; /* who made it, every reader, and every block that is lent */
     _Atomic(struct pool_block *) returned;
     _Atomic size_t kept_bytes;
     atomic_bool is_closed;
-    struct pool_block *kept; /* of the reader's thread */
+    size_t kept_bytes_max;
+    struct pool_block *kept[CLASS_COUNT]; /* of who takes; each at least as large as its class */
 };
 
-struct block_pool *pool_create(void)
+struct parquet_memory *parquet_memory_create(size_t bytes_max)
 {
-    struct block_pool *pool = mem_alloc_zero(1, sizeof *pool);
-    if (pool)
-        atomic_init(&pool->owner_count, 1);
+    struct parquet_memory *pool = mem_alloc_zero(1, sizeof *pool);
+    if (!pool)
+        return NULL;
+    atomic_init(&pool->owner_count, 1);
+    pool->kept_bytes_max = bytes_max;
     return pool;
 }
 
@@ -44,22 +54,36 @@ static void free_blocks(struct pool_block *block)
     }
 }
 
-static void drop_owner(struct block_pool *pool)
+static void free_kept(struct parquet_memory *pool)
 {
-    if (atomic_fetch_sub(&pool->owner_count, 1) > 1)
+    for (size_t i = 0; i < CLASS_COUNT; i++) {
+        free_blocks(pool->kept[i]);
+        pool->kept[i] = NULL;
+    }
+}
+
+void pool_share(struct parquet_memory *pool)
+{
+    atomic_fetch_add(&pool->owner_count, 1);
+}
+
+void pool_leave(struct parquet_memory *pool)
+{
+    if (!pool || atomic_fetch_sub(&pool->owner_count, 1) > 1)
         return;
+    free_kept(pool);
     free_blocks(atomic_load(&pool->returned));
     mem_free(pool);
 }
 
-void pool_close(struct block_pool *pool)
+void parquet_memory_destroy(struct parquet_memory *pool)
 {
     if (!pool)
         return;
     atomic_store(&pool->is_closed, true);
-    free_blocks(pool->kept);
+    free_kept(pool);
     free_blocks(atomic_exchange(&pool->returned, NULL));
-    drop_owner(pool);
+    pool_leave(pool);
 }
 
 /* ---- taking ---- */
@@ -71,57 +95,78 @@ static size_t round_up(size_t bytes)
     return (bytes + step - 1) & ~(step - 1);
 }
 
-static void collect_returned(struct block_pool *pool)
+/* The class that `bytes` reach, of BLOCK_BYTES_MIN at least. */
+static size_t class_of(size_t bytes)
 {
-    struct pool_block **end = &pool->kept;
-    struct pool_block *returned = atomic_exchange(&pool->returned, NULL);
-    while (*end)
-        end = &(*end)->next;
-    *end = returned;
+    unsigned shift = (unsigned)(63 - __builtin_clzll(bytes));
+    size_t class = (shift - BLOCK_SHIFT_MIN) * 8 + (bytes >> (shift - 3) & 7);
+    return size_min(class, CLASS_COUNT - 1);
 }
 
-/* The smallest block from `bytes` to `bytes_max`. */
-static struct pool_block *take_block(struct block_pool *pool, size_t bytes, size_t bytes_max)
+static void collect_returned(struct parquet_memory *pool)
 {
-    struct pool_block **best = NULL;
+    struct pool_block *block = atomic_exchange(&pool->returned, NULL);
+    while (block) {
+        struct pool_block *next = block->next, **kept = &pool->kept[class_of(block->bytes)];
+        block->next = *kept;
+        *kept = block;
+        block = next;
+    }
+}
+
+/* A block from `bytes`, which is a class, to `bytes_max`; of the smallest class that has one. */
+static struct pool_block *take_block(struct parquet_memory *pool, size_t bytes, size_t bytes_max)
+{
+    size_t first = class_of(bytes);
     if (atomic_load_explicit(&pool->returned, memory_order_relaxed))
         collect_returned(pool);
-    for (struct pool_block **at = &pool->kept; *at; at = &(*at)->next)
-        if ((*at)->bytes >= bytes && (*at)->bytes <= bytes_max &&
-            (!best || (*at)->bytes < (*best)->bytes))
-            best = at;
-    if (!best)
-        return NULL;
-    struct pool_block *block = *best;
-    *best = block->next;
-    atomic_fetch_sub(&pool->kept_bytes, block->bytes);
-    return block;
+    for (size_t i = first; i < CLASS_COUNT && i <= first + CLASSES_ABOVE; i++) {
+        struct pool_block *block = pool->kept[i];
+        if (!block || block->bytes > bytes_max || block->bytes < bytes)
+            continue;
+        pool->kept[i] = block->next;
+        atomic_fetch_sub(&pool->kept_bytes, block->bytes);
+        return block;
+    }
+    return NULL;
 }
 
-bool pool_reserve(struct block_pool *pool, struct buf *buf, size_t bytes)
+bool pool_reserve(struct parquet_memory *pool, struct buf *buf, size_t bytes)
 {
-    size_t limit = buf->bytes_max ? buf->bytes_max : SIZE_MAX / 2;
-    if (!pool || buf->data || bytes < BLOCK_BYTES_MIN || bytes > limit || bytes > SIZE_MAX / 4)
+    size_t limit = buf->bytes_max ? buf->bytes_max : SIZE_MAX / 4, needed;
+    if (buf->capacity - buf->length >= bytes)
+        return !buf->failed;
+    if (!pool || buf->failed || !SIZE_ADD(buf->length, bytes, &needed) ||
+        needed < BLOCK_BYTES_MIN || needed > limit)
         return buf_reserve(buf, bytes);
-    size_t rounded = size_min(round_up(bytes), limit);
-    struct pool_block *block = take_block(pool, bytes, size_min(rounded + rounded / 4, limit));
+    size_t rounded = round_up(size_max(needed, size_min(buf->capacity + buf->capacity / 2, limit)));
+    struct pool_block *block = take_block(pool, rounded, limit);
     if (!block) /* buf_reserve would take no more than is asked for */
-        return buf_reserve(buf, rounded);
+        return buf_reserve(buf, size_min(rounded, limit) - buf->length);
+    struct buf old = *buf;
     buf->capacity = block->bytes;
     buf->data = (uint8_t *)block;
+    if (old.length)
+        memcpy(buf->data, old.data, old.length);
+    pool_give(pool, &old);
     return true;
+}
+
+uint8_t *pool_extend(struct parquet_memory *pool, struct buf *buf, size_t bytes)
+{
+    return pool_reserve(pool, buf, bytes) ? buf_extend(buf, bytes) : NULL;
 }
 
 /* ---- bringing back ---- */
 
-static void give(struct block_pool *pool, void *memory, size_t bytes)
+static void give(struct parquet_memory *pool, void *memory, size_t bytes)
 {
     if (bytes < BLOCK_BYTES_MIN || atomic_load(&pool->is_closed)) {
         mem_free(memory);
         return;
     }
     if (atomic_fetch_add(&pool->kept_bytes, bytes) >
-        KEPT_BYTES_MAX - size_min(bytes, KEPT_BYTES_MAX)) {
+        pool->kept_bytes_max - size_min(bytes, pool->kept_bytes_max)) {
         atomic_fetch_sub(&pool->kept_bytes, bytes);
         mem_free(memory);
         return;
@@ -133,7 +178,7 @@ static void give(struct block_pool *pool, void *memory, size_t bytes)
         continue;
 }
 
-void pool_give(struct block_pool *pool, struct buf *buf)
+void pool_give(struct parquet_memory *pool, struct buf *buf)
 {
     if (!pool || !buf->data) {
         buf_deinit(buf);
@@ -144,7 +189,7 @@ void pool_give(struct block_pool *pool, struct buf *buf)
 }
 
 struct loan {
-    struct block_pool *pool;
+    struct parquet_memory *pool;
     void *memory;
     size_t bytes;
 };
@@ -153,16 +198,16 @@ static void end_loan(void *context)
 {
     const struct loan *loan = context;
     give(loan->pool, loan->memory, loan->bytes);
-    drop_owner(loan->pool);
+    pool_leave(loan->pool);
 }
 
-bool pool_lend(struct block_pool *pool, struct buf *buf, struct arena *arena)
+bool pool_lend(struct parquet_memory *pool, struct buf *buf, struct arena *arena)
 {
     struct loan *loan = arena_alloc(arena, sizeof *loan);
     if (!loan || !arena_adopt_through(arena, end_loan, loan, buf->capacity))
         return false;
     *loan = (struct loan){.pool = pool, .memory = buf->data, .bytes = buf->capacity};
-    atomic_fetch_add(&pool->owner_count, 1);
+    pool_share(pool);
     *buf = (struct buf){0};
     return true;
 }

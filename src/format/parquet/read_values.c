@@ -46,7 +46,7 @@ static size_t buf_room(const struct buf *buf)
  * likely to take. */
 static bool reserve_bytes(struct leaf_reader *reader, struct buf *data, size_t bytes, size_t count)
 {
-    struct block_pool *pool = reader->walk.pool;
+    struct parquet_memory *pool = reader->walk.pool;
     size_t needed = data->length + bytes, slots = reader->slot_count + count, likely;
     if (data->data && data->capacity >= needed)
         return true;
@@ -225,7 +225,8 @@ static enum status append_delta(struct leaf_reader *reader, const struct page *p
     struct buf *scratch = &reader->scratch_ends;
     size_t last = data->length, last_bytes = 0;
     buf_clear(scratch);
-    int32_t *prefix = (int32_t *)(void *)buf_extend(scratch, (count + 1) * sizeof *prefix);
+    int32_t *prefix =
+        (int32_t *)(void *)pool_extend(reader->walk.pool, scratch, (count + 1) * sizeof *prefix);
     if (!prefix)
         return out_of_room(reader, page, scratch, err);
     TRY(read_lengths(reader, page, in, prefix, count, &sum, err));
@@ -397,7 +398,7 @@ static enum status read_converted(struct leaf_reader *reader, const struct page 
         return read_fixed(reader, page, in, out, count, err);
     buf_clear(&reader->scratch);
     if (!SIZE_MUL(count, (size_t)reader->physical_width, &bytes) ||
-        !buf_extend(&reader->scratch, bytes + 1))
+        !pool_extend(reader->walk.pool, &reader->scratch, bytes + 1))
         return out_of_room(reader, page, &reader->scratch, err);
     TRY(read_fixed(reader, page, in, reader->scratch.data, count, err));
     return convert(reader->conversion, reader->scratch.data, out, count)
@@ -429,11 +430,12 @@ enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *
     if (count > page->body.length * 8 || !SIZE_MUL(count, (size_t)reader->width, &bytes))
         return corrupt(reader, page, err, "more values than bytes");
     if (reader->width) {
-        if (!buf_extend(&to->data, bytes + 1))
+        if (!pool_extend(reader->walk.pool, &to->data, bytes + 1))
             return out_of_room(reader, page, &to->data, err);
         TRY(read_converted(reader, &plain, &in, to->data.data, count, err));
     } else {
-        int32_t *ends = (int32_t *)(void *)buf_extend(&to->ends, (count + 1) * sizeof *ends);
+        int32_t *ends = (int32_t *)(void *)pool_extend(reader->walk.pool, &to->ends,
+                                                       (count + 1) * sizeof *ends);
         if (!ends)
             return out_of_room(reader, page, &to->ends, err);
         buf_truncate(&to->ends, to->ends.length - sizeof *ends);
@@ -616,7 +618,8 @@ static enum status read_kept(struct leaf_reader *reader, const struct page *page
     struct values *to = &reader->dictionary;
     if (is_dictionary_encoding(page->encoding))
         return read_indices(reader, page, in, indices, count, err);
-    int32_t *ends = (int32_t *)(void *)buf_extend(&to->ends, (count + 1) * sizeof *ends);
+    int32_t *ends =
+        (int32_t *)(void *)pool_extend(reader->walk.pool, &to->ends, (count + 1) * sizeof *ends);
     if (!ends || reader->dictionary_count > INT32_MAX - count)
         return out_of_room(reader, page, &to->ends, err);
     buf_truncate(&to->ends, to->ends.length - sizeof *ends);
@@ -637,7 +640,8 @@ static enum status read_plain(struct leaf_reader *reader, const struct page *pag
         return out ? read_converted(reader, page, in, out, count, err)
                    : append_bytes(reader, page, in, &reader->values.data, ends, count, err);
     buf_clear(scratch);
-    uint32_t *indices = (uint32_t *)(void *)buf_extend(scratch, (count + 1) * sizeof *indices);
+    uint32_t *indices =
+        (uint32_t *)(void *)pool_extend(reader->walk.pool, scratch, (count + 1) * sizeof *indices);
     if (!indices)
         return out_of_room(reader, page, scratch, err);
     TRY(read_indices(reader, page, in, indices, count, err));

@@ -8,6 +8,8 @@
 
 /* ---- binding ---- */
 
+enum { MEMORY_BYTES_MAX = 256 << 20 };
+
 struct binder {
     struct parquet_reader *reader;
     struct error *err;
@@ -170,7 +172,9 @@ enum status parquet_reader_create(const struct parquet_file *file,
     reader->options = *options;
     reader->index = &reader->own_index;
     group_index_init(&reader->own_index, file);
-    reader->pool = pool_create();
+    reader->pool = options->memory ? options->memory : parquet_memory_create(MEMORY_BYTES_MAX);
+    if (options->memory)
+        pool_share(reader->pool);
     reader->schema = options->schema ? options->schema : &file->schema;
     enum status status = reader->pool ? bind_all(&binder) : out_of_memory(&binder);
     if (status == STATUS_OK)
@@ -185,7 +189,10 @@ void parquet_reader_destroy(struct parquet_reader *reader)
     if (!reader)
         return;
     codec_expander_destroy(reader->zstd);
-    pool_close(reader->pool);
+    if (reader->options.memory)
+        pool_leave(reader->pool);
+    else
+        parquet_memory_destroy(reader->pool);
     group_index_deinit(&reader->own_index);
     arena_deinit(&reader->arena);
     mem_free(reader);

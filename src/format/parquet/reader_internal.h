@@ -65,17 +65,16 @@ void unpack_bits_scalar(const uint8_t *bits, uint8_t *out, size_t count);
 
 /* ---- memory that is used again ---- */
 
-struct block_pool;
-
-struct block_pool *pool_create(void);     /* NULL: out of memory */
-void pool_close(struct block_pool *pool); /* by its reader; blocks that are lent stay valid */
-/* buf_reserve, for an empty buffer from what was given back, where something fits. The functions
- * below take NULL for a pool too: of none. */
-bool pool_reserve(struct block_pool *pool, struct buf *buf, size_t bytes);
-void pool_give(struct block_pool *pool, struct buf *buf); /* buf_deinit */
+void pool_share(struct parquet_memory *pool); /* one more that it must live for */
+void pool_leave(struct parquet_memory *pool); /* accepts NULL */
+/* buf_reserve and buf_extend, with what was given back where something fits. The functions below
+ * take NULL for a pool too: of none. */
+bool pool_reserve(struct parquet_memory *pool, struct buf *buf, size_t bytes);
+uint8_t *pool_extend(struct parquet_memory *pool, struct buf *buf, size_t bytes);
+void pool_give(struct parquet_memory *pool, struct buf *buf); /* buf_deinit */
 /* The buffer's memory lives as long as the arena, which counts it, then is given back; `buf` is
  * empty. False: nothing was done. */
-bool pool_lend(struct block_pool *pool, struct buf *buf, struct arena *arena);
+bool pool_lend(struct parquet_memory *pool, struct buf *buf, struct arena *arena);
 
 /* ---- pages ---- */
 
@@ -100,7 +99,7 @@ struct page_walk {
     uint64_t offset;
     bool skips_checksums, skips_dictionary;
     struct codec_expander **zstd;                /* made when it is needed, and kept by its owner */
-    struct block_pool *pool;                     /* of the buffers; may be NULL */
+    struct parquet_memory *pool;                 /* of the buffers; may be NULL */
     bool has_begun;                              /* a page of values or a dictionary came by */
     struct buf expanded;                         /* the page at hand */
     uint64_t expanded_bytes, expanded_bytes_max; /* of all pages */
@@ -263,7 +262,7 @@ struct parquet_reader {
     size_t leaf_count;
     uint32_t *places;            /* of each leaf of the file among them, or UINT32_MAX */
     struct codec_expander *zstd; /* NULL until a page needs it */
-    struct block_pool *pool;
+    struct parquet_memory *pool;
     struct group_index own_index;
     struct group_index *index; /* its own, or one that several readers share */
     struct fetches fetches;    /* of pages */

@@ -35,7 +35,8 @@ static enum status open_conditions(struct parquet_scan *scan,
                                    const struct parquet_read_options *read, struct error *err)
 {
     struct parquet_read_options options = {.schema = &scan->condition_schema,
-                                           .skips_checksums = read->skips_checksums};
+                                           .skips_checksums = read->skips_checksums,
+                                           .memory = read->memory};
     size_t count = scan->filter.count;
     const char **names = arena_alloc(&scan->arena, count * sizeof *names);
     if (!names)

@@ -153,7 +153,7 @@ static void test_memory_is_used_again(void **state)
 {
     (void)state;
     enum { BYTES = 20000 };
-    struct block_pool *pool = pool_create();
+    struct parquet_memory *pool = parquet_memory_create(1 << 20);
     struct arena arena = {0};
     struct buf buf = {0};
     assert_non_null(pool);
@@ -167,14 +167,14 @@ static void test_memory_is_used_again(void **state)
     arena_deinit(&arena);
     void *others = mem_alloc(BYTES);
     assert_ptr_not_equal(others, place);
-    assert_true(pool_reserve(pool, &buf, BYTES / 2));
+    assert_true(pool_reserve(pool, &buf, BYTES / 4));
     assert_ptr_not_equal(buf.data, place);
     buf_deinit(&buf);
     assert_true(pool_reserve(pool, &buf, BYTES - 1000));
     assert_ptr_equal(buf.data, place);
     mem_free(others);
     pool_give(pool, &buf);
-    pool_close(pool);
+    parquet_memory_destroy(pool);
 }
 
 /* Any number of batches, in any order; some longer than the reader. */
@@ -201,6 +201,35 @@ static void test_batches_keep_their_memory(void **state)
                 assert_true(is_group(world, &held[i], groups[i]));
             arrow_batch_deinit(&held[i]);
         }
+    }
+}
+
+/* Several readers in turns over memory of the caller, which goes before the last batch does. */
+static void test_readers_share_memory(void **state)
+{
+    enum { READERS = 3 };
+    struct error err;
+    const struct world *world = *state;
+    struct arrow_batch held[READERS] = {{0}};
+    struct parquet_reader *readers[READERS];
+    struct parquet_read_options options = {.schema = &schema,
+                                           .memory = parquet_memory_create(1 << 20)};
+    assert_non_null(options.memory);
+    for (size_t i = 0; i < READERS; i++)
+        assert_ok(parquet_reader_create(world->file, &options, &readers[i], &err));
+    for (size_t i = 0; i < 40; i++) {
+        size_t at = i % READERS;
+        if (held[at].columns)
+            assert_true(is_group(world, &held[at], (i - READERS) % GROUPS));
+        arrow_batch_deinit(&held[at]);
+        held[at] = read_group(readers[at], i % GROUPS);
+    }
+    for (size_t i = 0; i < READERS; i++)
+        parquet_reader_destroy(readers[i]);
+    parquet_memory_destroy(options.memory);
+    for (size_t i = 40 - READERS; i < 40; i++) {
+        assert_true(is_group(world, &held[i % READERS], i % GROUPS));
+        arrow_batch_deinit(&held[i % READERS]);
     }
 }
 
@@ -336,7 +365,7 @@ static void test_lengths_of_values(void **state)
 static void test_bounds_hold(void **state)
 {
     (void)state;
-    struct block_pool *pool = pool_create();
+    struct parquet_memory *pool = parquet_memory_create(1 << 20);
     struct random random;
     random_init(&random, 3);
     assert_non_null(pool);
@@ -351,7 +380,7 @@ static void test_bounds_hold(void **state)
         pool_give(pool, &buf);
         assert_null(buf.data);
     }
-    pool_close(pool);
+    parquet_memory_destroy(pool);
 }
 
 int main(void)
@@ -359,6 +388,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_is_used_again),
         cmocka_unit_test_setup_teardown(test_batches_keep_their_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_readers_share_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_threads_release, setup, teardown),
         cmocka_unit_test(test_bounds_hold),
         cmocka_unit_test(test_lengths_of_values),
