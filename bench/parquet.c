@@ -233,6 +233,9 @@ static void bench_write(const char *in, const char *out, int64_t row_group_rows,
 
 /* ---- reading ---- */
 
+/* Of all runs: as the allocators of the peers keep theirs. */
+static struct parquet_memory *memory;
+
 /* An opened file, and a reader of some of its columns (none named: of all). */
 struct table {
     struct source_file source;
@@ -254,8 +257,7 @@ static void table_open(const char *path, struct table *out)
 static void table_choose(struct table *table, const char *const *columns, size_t count)
 {
     struct error err;
-    struct parquet_read_options options = {0};
-    parquet_reader_destroy(table->reader);
+    struct parquet_read_options options = {.memory = memory};
     if (count) {
         must(
             parquet_schema_select(table->file, columns, count, &table->arena, &table->schema, &err),
@@ -301,75 +303,32 @@ static void bench_scan(const char *path, int repeats, const char *const *columns
 
 /* ---- looking up ---- */
 
-static const char *const lookup_method = "row groups by their statistics, then whole groups";
+static const char *const lookup_method = "filtered scan: statistics, Bloom filters, page index";
 
-static int compare(struct span a, struct span b)
-{
-    int order = memcmp(a.data, b.data, size_min(a.length, b.length));
-    return order ? order : (a.length > b.length) - (a.length < b.length);
-}
-
-static bool group_may_hold(const struct parquet_chunk *chunk, struct span value)
-{
-    const struct parquet_statistics *statistics = &chunk->statistics;
-    return (!statistics->has_min || compare(value, statistics->min) >= 0) &&
-           (!statistics->has_max || compare(value, statistics->max) <= 0);
-}
-
-static size_t find_rows(const struct arrow_array *array, struct span value,
-                        struct arrow_row **out_rows)
-{
-    size_t count = 0;
-    struct arrow_row *rows = mem_alloc(sizeof *rows * ((size_t)array->length + 1));
-    CHECK(rows);
-    for (int64_t i = 0; i < array->length; i++) {
-        const uint8_t *text = (const uint8_t *)array->values + array->offsets[i];
-        if (arrow_is_valid(array, i) &&
-            (size_t)(array->offsets[i + 1] - array->offsets[i]) == value.length &&
-            memcmp(text, value.data, value.length) == 0)
-            rows[count++] = (struct arrow_row){.batch = 0, .row = (uint32_t)i};
-    }
-    *out_rows = rows;
-    return count;
-}
-
-/* The rows of one group, all columns, into a batch that is dropped. */
-static int64_t lookup_in_group(struct table *table, size_t group, const char *column,
-                               struct span value)
-{
-    struct error err;
-    struct arrow_batch keys, all, found;
-    struct arrow_row *rows;
-    table_choose(table, &column, 1);
-    must(parquet_reader_read(table->reader, group, &keys, &err), &err);
-    size_t count = find_rows(&keys.columns[0], value, &rows);
-    arrow_batch_deinit(&keys);
-    if (count) {
-        const struct arrow_batch *from = &all;
-        table_choose(table, NULL, 0);
-        must(parquet_reader_read(table->reader, group, &all, &err), &err);
-        must(arrow_gather(&from, 1, rows, count, &found, &err), &err);
-        arrow_batch_deinit(&found);
-        arrow_batch_deinit(&all);
-    }
-    mem_free(rows);
-    return (int64_t)count;
-}
-
-/* All that a lookup is: a reader that takes a filter goes here. */
+/* All columns of the rows that match, into batches that are dropped. */
 static int64_t lookup(const char *path, const char *column, struct span value)
 {
+    struct error err;
     struct table table;
-    uint32_t leaf = 0;
+    struct parquet_scan *scan;
+    struct arrow_batch batch;
+    const struct parquet_value wanted = {.bytes = value};
+    struct parquet_condition condition = {.op = PARQUET_EQUAL, .values = &wanted, .value_count = 1};
     int64_t rows = 0;
     table_open(path, &table);
-    while (leaf < table.file->leaf_count && strcmp(table.file->leaves[leaf].path, column) != 0)
-        leaf++;
-    CHECK(leaf < table.file->leaf_count);
-    for (size_t group = 0; group < table.file->group_count; group++) {
-        if (group_may_hold(&table.file->groups[group].chunks[leaf], value))
-            rows += lookup_in_group(&table, group, column, value);
+    must(parquet_filter_leaf(table.file, span_of_text(column), &condition.leaf, &err), &err);
+    CHECK(table.file->leaves[condition.leaf].physical == PARQUET_BYTE_ARRAY);
+    const struct parquet_scan_options options = {.filter = {.conditions = &condition, .count = 1},
+                                                 .read = {.memory = memory}};
+    must(parquet_scan_create(table.file, &options, &scan, &err), &err);
+    enum status status;
+    while ((status = parquet_scan_next(scan, &batch, &err)) == STATUS_OK) {
+        rows += batch.length;
+        arrow_batch_deinit(&batch);
     }
+    if (status != STATUS_NOT_FOUND)
+        fail(&err);
+    parquet_scan_destroy(scan);
     table_close(&table);
     return rows;
 }
@@ -401,6 +360,8 @@ int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     int words = argc - 2;
+    memory = parquet_memory_create(256 << 20);
+    CHECK(memory);
     if (strcmp(mode, "write") == 0 && words == 4)
         bench_write(argv[2], argv[3], number(argv[4]), (int)number(argv[5]), 1);
     else if (strcmp(mode, "grow") == 0 && words == 4)

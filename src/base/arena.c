@@ -117,15 +117,21 @@ bool arena_defer(struct arena *arena, void (*release)(void *context), void *cont
     return true;
 }
 
-bool arena_adopt(struct arena *arena, void *memory, size_t bytes)
+bool arena_adopt_through(struct arena *arena, void (*release)(void *context), void *context,
+                         size_t bytes)
 {
     if (arena->bytes_max &&
         bytes > arena->bytes_max - size_min(arena->bytes_total, arena->bytes_max))
         return false;
-    if (!arena_defer(arena, mem_free, memory))
+    if (!arena_defer(arena, release, context))
         return false;
     arena->bytes_total += bytes;
     return true;
+}
+
+bool arena_adopt(struct arena *arena, void *memory, size_t bytes)
+{
+    return arena_adopt_through(arena, mem_free, memory, bytes);
 }
 
 char *arena_copy_text(struct arena *arena, const char *text, size_t length)

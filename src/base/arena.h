@@ -30,6 +30,9 @@ void *arena_alloc_zero(struct arena *arena, size_t count, size_t bytes);
 /* Takes memory of mem_alloc to be freed with the rest; `bytes` count like others. False: it was not
  * taken. */
 bool arena_adopt(struct arena *arena, void *memory, size_t bytes);
+/* The same for memory that `release` gives back. */
+bool arena_adopt_through(struct arena *arena, void (*release)(void *context), void *context,
+                         size_t bytes);
 /* Calls `release` before the rest is freed, the latest first; `context` may lie in the arena.
  * False: it will not be called. */
 bool arena_defer(struct arena *arena, void (*release)(void *context), void *context);

@@ -2,8 +2,8 @@
  *
  * Parquet files from outside: whatever the reader accepts is an Arrow batch that keeps every rule.
  * Each file is read as it is and with its dictionaries kept; the first of its columns alone too;
- * and through filters on each of its first leaves, whose rows are the same with pruning off if what
- * the file says of its values holds.
+ * and through filters on each of its first leaves and on any of them, whose rows are the same with
+ * pruning off if what the file says of its values holds.
  */
 #include "format/parquet/parquet.h"
 
@@ -36,15 +36,14 @@ static void keep_dictionaries(struct arrow_field *fields, uint32_t count)
 }
 
 /* Rows that match; -1: it failed. */
-static int64_t count_matches(const struct parquet_file *file,
-                             const struct parquet_condition *condition, bool skips_pruning)
+static int64_t count_matches(const struct parquet_file *file, const struct parquet_filter *filter,
+                             bool skips_pruning)
 {
     struct error err;
     struct parquet_scan *scan;
     struct arrow_batch batch;
-    struct parquet_scan_options options = {.filter = {.conditions = condition, .count = 1},
-                                           .read = {.skips_checksums = true},
-                                           .skips_pruning = skips_pruning};
+    struct parquet_scan_options options = {
+        .filter = *filter, .read = {.skips_checksums = true}, .skips_pruning = skips_pruning};
     int64_t count = 0;
     enum status status;
     if (parquet_scan_create(file, &options, &scan, &err) != STATUS_OK)
@@ -60,10 +59,21 @@ static int64_t count_matches(const struct parquet_file *file,
     return status == STATUS_NOT_FOUND ? count : -1;
 }
 
+static void check_filter(const struct parquet_file *file, const struct parquet_filter *filter,
+                         bool is_true)
+{
+    int64_t pruned = count_matches(file, filter, false);
+    int64_t whole = is_true && pruned >= 0 ? count_matches(file, filter, true) : -1;
+    CHECK(whole < 0 || pruned == whole);
+}
+
 static void scan_leaves(const struct parquet_file *file)
 {
     struct error err;
     const struct parquet_value value = {.integer = 5, .real = 5, .bytes = span_of("k05", 3)};
+    struct parquet_condition any[FILTERS_MAX * 2];
+    struct parquet_term terms[COUNT_OF(any) + 1];
+    uint32_t count = 0;
     bool is_true = file->group_count <= GROUPS_MAX;
     for (size_t i = 0; is_true && i < file->group_count; i++)
         is_true = parquet_file_verify(file, i, &err) == STATUS_OK;
@@ -73,11 +83,18 @@ static void scan_leaves(const struct parquet_file *file)
                                                   .op = (enum parquet_operator)op,
                                                   .values = &value,
                                                   .value_count = op < PARQUET_IS_NULL};
-            int64_t pruned = count_matches(file, &condition, false);
-            int64_t whole = is_true && pruned >= 0 ? count_matches(file, &condition, true) : -1;
-            CHECK(whole < 0 || pruned == whole);
+            check_filter(file, &(struct parquet_filter){.conditions = &condition, .count = 1},
+                         is_true);
+            if (op != PARQUET_EQUAL && op != PARQUET_IS_NULL)
+                continue;
+            any[count] = condition;
+            terms[count + 1] = (struct parquet_term){PARQUET_TERM_CONDITION, count};
+            count++;
         }
     }
+    terms[0] = (struct parquet_term){PARQUET_TERM_OR, count};
+    if (count)
+        check_filter(file, &(struct parquet_filter){any, count, terms, count + 1}, is_true);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

@@ -233,8 +233,10 @@ def random_value(array, type_, rng):
     if isinstance(value, float):
         return value + 0.0625
     if isinstance(value, int) and not isinstance(value, bool):
-        step = rng.choice([-1, 1]) * ({"s": 10 ** 9, "ms": 10 ** 6, "us": 1000, "ns": 1}[type_.unit]
-                                      if pa.types.is_timestamp(type_) else 1)
+        unit = type_.unit if pa.types.is_timestamp(type_) else "ns"
+        if pa.types.is_timestamp(type_) and value % 1000 == 0 and unit == "ns":
+            unit = "us"  # INT96, which has no finer literals
+        step = rng.choice([-1, 1]) * {"s": 10 ** 9, "ms": 10 ** 6, "us": 1000, "ns": 1}[unit]
         low, high = (0, 2 ** 64 - 1) if pa.types.is_unsigned_integer(type_) else (-2 ** 63, 2 ** 63 - 1)
         return min(max(value + step, low), high)
     return value
@@ -266,6 +268,17 @@ def condition(table, path, rng):
     return f"{path} {op} {literal(value, type_)}", compare(op, array, value)
 
 
+def joined(parts, rng):
+    """Conditions joined by "and" and "or", in brackets where that is needed and sometimes where it is not."""
+    if len(parts) == 1:
+        return parts[0] if rng.random() < 0.9 else (f"({parts[0][0]})", parts[0][1])
+    at = rng.randrange(1, len(parts))
+    (left, one), (right, other) = joined(parts[:at], rng), joined(parts[at:], rng)
+    if rng.random() < 0.5:
+        return f"{left} or {right}", pc.or_(one, other)
+    return " and ".join(f"({side})" if " or " in side else side for side in (left, right)), pc.and_(one, other)
+
+
 def paths_of(table):
     flat = [f.name for f in table.schema if not pa.types.is_nested(f.type)]
     return flat + (["s.a", "s.b"] if "s" in table.column_names else [])
@@ -286,11 +299,8 @@ def test_random_predicates(written, name):
     paths = paths_of(table)
     for i in range(PREDICATES):
         parts = [condition(table, paths[i % len(paths)] if j == 0 else rng.choice(paths), rng)
-                 for j in range(rng.choice([1, 1, 1, 2, 3]))]
-        found = parts[0][1]
-        for _, more in parts[1:]:
-            found = pc.and_(found, more)
-        text = " and ".join(text for text, _ in parts)
+                 for j in range(rng.choice([1, 1, 1, 2, 3, 4]))]
+        text, found = joined(parts, rng)
         found_some += check(path, lines, text, found) > 0
         if i % 10 == 0:
             facts = explain(path, text)
@@ -577,6 +587,7 @@ def test_filters_that_are_none(written):
             ("date = '2021-02-29'", 2, "a date such as"),
             ("text = 5", 2, "wants a text"), ("bytes = 'a'", 2, "wants bytes"), ("flag = 1", 2, "true or false"),
             ("id = null", 2, "write is null"), ("id", 2, "an operator is missing"), ("", 2, "name of a column"),
-            ("id = 1 or id = 2", 2, "filter, byte 7: \"and\" or the end"), ("id in (1, 2", 2, ") is missing"),
+            ("id = 1 id = 2", 2, "filter, byte 7: \"and\", \"or\" or the end"), ("(id = 1 or id = 2", 2, ") is missing"),
+            ("id in (1, 2", 2, ") is missing"),
             ("text = 'a", 2, "filter, byte 7: a quote that is not closed"), ("bytes = x'0'", 2, "even number")]:
         assert said in parquet("cat", path, "--where", where, check=code).stderr, where

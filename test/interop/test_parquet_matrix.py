@@ -5,6 +5,7 @@ Every type in every nesting, with no, some and nothing but nulls, goes into file
 page version, written by us for others and by others for us. What a reader or writer cannot do stands in THEIRS
 by name; every other cell must be equal, and what stands there must still be so."""
 import collections
+import importlib.metadata
 import itertools
 import os
 import pathlib
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import uuid
 
+import chdb
 import datafusion
 import duckdb
 import polars
@@ -22,6 +24,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import columns  # noqa: E402
+import parquet_java  # noqa: E402
 import sluice  # noqa: E402
 
 PAGE = sluice.TOP / "docs/parquet.md"
@@ -72,7 +75,14 @@ def read_datafusion(path, names):
     return one_thread().read_parquet(path).select(*(datafusion.col('"' + n + '"') for n in names)).to_arrow_table()
 
 
-READERS = {"pyarrow": read_pyarrow, "DuckDB": read_duckdb, "Polars": read_polars, "DataFusion": read_datafusion}
+def read_clickhouse(path, names):
+    stream = chdb.query(f"SELECT {quoted(names)} FROM file('{path}', Parquet) SETTINGS session_timezone='UTC', "
+                        "output_format_arrow_string_as_string=0", "ArrowStream").bytes()
+    return pa.ipc.open_stream(stream).read_all()
+
+
+READERS = {"pyarrow": read_pyarrow, "DuckDB": read_duckdb, "Polars": read_polars, "DataFusion": read_datafusion,
+           "ClickHouse": read_clickhouse, "parquet-java": parquet_java.read}
 
 # (reader, type, encoding) -> what it does instead; None stands for all.
 THEIRS = {
@@ -80,6 +90,8 @@ THEIRS = {
     ("DuckDB", "time64[ns]", None): "gives microseconds",
     ("DuckDB", "timestamp[ns, UTC]", None): "gives microseconds",
     ("Polars", "decimal(76, 5)", None): "not implemented: Decimal128 from fixed bytes of 32",
+    **{("ClickHouse", kind, None): "gives instants" for kind in columns.types()
+       if kind.startswith("time") and "UTC" not in kind},
     **{("DuckDB", kind, "byte-stream-split"): "only for FLOAT and DOUBLE" for kind in INTS + FIXED},
     **{("Polars", kind, encoding): "not yet supported for fixed bytes" for kind in FIXED
        for encoding in ("delta-bytes", "byte-stream-split") if (kind, encoding) != ("float16", "byte-stream-split")},
@@ -99,9 +111,29 @@ def uuids(value):
     return uuid.UUID(value).bytes if isinstance(value, str) and len(value) == 36 else value
 
 
-def is_same(reader, kind, got, want):
-    values = columns.canonical(got)
-    return (uuids(values) if reader == "DuckDB" and kind == "uuid" else values) == want
+def as_bytes(value):
+    if isinstance(value, list):
+        return [as_bytes(v) for v in value]
+    if isinstance(value, dict):
+        return {k: as_bytes(v) for k, v in value.items()}
+    return value.encode() if isinstance(value, str) else value
+
+
+def in_clickhouse(nesting, values):
+    """What rows of that nesting are there, where texts are bytes, and lists, maps and structs are never null."""
+    nothing = {"flat": None, "struct": {"x": None, "n": None}}.get(nesting, [])
+    return [as_bytes(nothing if v is None else v) if not isinstance(v, tuple) else v for v in values]
+
+
+NEVER_NULL = "its texts are bytes; a list or map that is null is empty there, of a struct that is null all members are"
+
+
+def is_same(program, name, got, want):
+    kind, nesting, _ = name.split("/")
+    values = got if isinstance(got, list) else columns.canonical(got)
+    if program == "ClickHouse":
+        values, want = in_clickhouse(nesting, values), in_clickhouse(nesting, want)
+    return (uuids(values) if program == "DuckDB" and kind == "uuid" else values) == want
 
 
 def read_cells(reader, path, want):
@@ -114,8 +146,8 @@ def read_cells(reader, path, want):
     for name in names:
         try:
             part = table if table is not None else READERS[reader](path, [name])
-            is_good = is_same(reader, name.split("/")[0], part[name], want[name])
-            cells[name] = None if is_good else f"other values ({part[name].type})"
+            is_good = is_same(reader, name, part[name], want[name])
+            cells[name] = None if is_good else f"other values ({getattr(part[name], 'type', '')})"
         except BaseException as error:
             cells[name] = f"{error}".splitlines()[0][:160]
     return cells
@@ -215,12 +247,33 @@ def write_datafusion(table, path, codec, encoding, version):
                 f"'format.writer_version' '{version}.0', 'format.bloom_filter_on_write' 'true')").collect()
 
 
+def write_clickhouse(table, path, codec, encoding, version):
+    given = path.with_suffix(".given.arrow")
+    with pa.OSFile(str(given), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    limit = ", output_format_parquet_max_dictionary_size=0" if encoding == "plain" else ""
+    chdb.query(f"INSERT INTO FUNCTION file('{path}', Parquet) SELECT * FROM file('{given}', Arrow) SETTINGS "
+               "engine_file_truncate_on_insert=1, output_format_parquet_string_as_string=0, session_timezone='UTC', "
+               f"enable_nullable_tuple_type=0, output_format_parquet_compression_method='{codec}'{limit}")
+
+
+def write_java(table, path, codec, encoding, version):
+    """A copy of a file of ours: what parquet-java knows of types is the format's."""
+    given, plain = path.with_suffix(".given.arrow"), path.with_suffix(".plain.parquet")
+    with pa.OSFile(str(given), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    convert("--compression", "none", "--encoding", "plain", given, plain)
+    parquet_java.copy(plain, path, codec, version, encoding)
+
+
 EVERY = tuple(e for e in ENCODINGS if e != "smallest")
 WRITERS = {  # how it is called; its encodings, its page versions
     "pyarrow": (write_pyarrow, EVERY, (1, 2)),
     "DuckDB": (write_duckdb, ("auto", "plain"), (1, 2)),
     "Polars": (write_polars, ("auto",), (1,)),
     "DataFusion": (write_datafusion, EVERY, (1, 2)),
+    "ClickHouse": (write_clickhouse, ("auto", "plain"), (1,)),
+    "parquet-java": (write_java, ("auto", "plain", "byte-stream-split"), (1, 2)),
 }
 # (writer, type, encoding) -> why there is no such file, or not of these values; None stands for all.
 NOT_WRITTEN = {
@@ -232,6 +285,10 @@ NOT_WRITTEN = {
     ("DuckDB", "time64[ns]", None): "writes text",
     ("DuckDB", "timestamp[ns, UTC]", None): "writes microseconds",
     ("Polars", "decimal(76, 5)", None): "has no such type",
+    ("ClickHouse", "null", None): "has no such type",
+    **{("ClickHouse", kind, None): "has no such type in Parquet" for kind in columns.types() if kind.startswith("time") and
+       not kind.startswith("timestamp")},
+    **{("ClickHouse", f"timestamp[{unit}]", None): "writes instants" for unit in ("ms", "us", "ns")},
 }
 READ = collections.defaultdict(int)  # (writer, what) -> cells that are equal
 
@@ -253,7 +310,7 @@ def test_we_read_what_others_write(tmp_path, writer):
         for name in table.column_names:
             kind = name.split("/")[0]
             want = columns.canonical(table[name])
-            assert is_same(writer, kind, got[name], want), f"{writer}, {encoding}, {codec}, v{version}: {name}"
+            assert is_same(writer, name, got[name], want), f"{writer}, {encoding}, {codec}, v{version}: {name}"
             for what in (("type", kind), ("encoding", encoding), ("codec", codec, version)):
                 READ[(writer, *what)] += 1
 
@@ -289,6 +346,7 @@ def page():
                                 (("Type", kinds), ("Encoding", encodings), ("Codec", codecs))))
     versions = ", ".join(f"{n} {m.__version__}" for n, m in
                          (("pyarrow", pa), ("DuckDB", duckdb), ("Polars", polars), ("DataFusion", datafusion)))
+    versions += f", ClickHouse (chdb {importlib.metadata.version('chdb')}), parquet-java {parquet_java.version()}"
     return f"""# Parquet, and who reads it
 
 Made by `test/interop/test_parquet_matrix.py` in every run of the tests, with {versions}.
@@ -298,6 +356,9 @@ some, or with nothing else, in a file of one encoding, one codec and one version
 many cells were read value for value; *theirs* is what the other program cannot do, in its own terms. There is no
 third kind: a cell that is neither fails the tests.
 
+Of ClickHouse every cell with a text or a null of something nested is *theirs* in part, and equal but for that:
+{NEVER_NULL}.
+
 The encodings are chosen by `sluice convert --encoding`; what Sluice writes into tables is `auto`, zstd, v1.
 
 ## Written by Sluice
@@ -306,7 +367,9 @@ The encodings are chosen by `sluice convert --encoding`; what Sluice writes into
 
 ## Written by others, read by Sluice
 
-Encodings as the writer's own options name them; DataFusion's are a file's, so there the columns are flat.
+Encodings as the writer's own options name them; DataFusion's are a file's, so there the columns are flat;
+parquet-java's v2 pages are DELTA where its dictionaries are off. ClickHouse's structs that are null are written as
+above: where it has them null, the levels of their members contradict each other.
 
 {both[1]}
 """

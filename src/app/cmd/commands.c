@@ -300,9 +300,10 @@ static const struct command commands[] = {
             "            says of them holds: counts, bounds, page indexes, Bloom filters",
         .flags = {{"--columns", "A,B", "those alone (cat, head)"},
                   {"--where", "TEXT",
-                   "the rows that match (cat, head): conditions joined by and, of =, !=,\n"
-                   "<, <=, >, >=, is null, is not null, in (...); literals as the column\n"
-                   "wants them: 12, 1.5, true, 'text', x'00ff', '2026-01-31T12:30:00Z'"},
+                   "the rows that match (cat, head): conditions joined by and, or and\n"
+                   "brackets, of =, !=, <, <=, >, >=, is null, is not null, in (...);\n"
+                   "literals as the column wants them: 12, 1.5, true, 'text', x'00ff',\n"
+                   "'2026-01-31T12:30:00Z'"},
                   {"--no-pruning", NULL, "looks at every row: the same rows, more slowly"},
                   {"--rows", "N", "so many (head); 10"},
                   FLAG_JSON},

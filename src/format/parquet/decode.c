@@ -20,33 +20,6 @@ static size_t count_fast(size_t bytes, unsigned width, size_t count)
     return bytes < 8 ? 0 : size_min(count, ((bytes - 8) * 8 + 7) / width + 1);
 }
 
-static void unpack_u32(const uint8_t *bits, size_t bytes, unsigned width, uint32_t *out,
-                       size_t count)
-{
-    const uint64_t mask = (UINT64_C(1) << width) - 1;
-    size_t fast = count_fast(bytes, width, count), at = 0;
-    for (size_t i = 0; i < fast; i++, at += width)
-        out[i] = (uint32_t)(get_le64(bits + (at >> 3)) >> (at & 7) & mask);
-    for (size_t i = fast; i < count; i++, at += width)
-        out[i] = (uint32_t)(load_up_to_8(bits + (at >> 3), bytes - (at >> 3)) >> (at & 7) & mask);
-}
-
-/* Eight bits become eight bytes. */
-static uint64_t spread_bits(uint8_t bits)
-{
-    uint64_t word = bits * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
-    return (word + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
-}
-
-static void unpack_bits(const uint8_t *bits, uint8_t *out, size_t count)
-{
-    size_t i = 0;
-    for (; i + 8 <= count; i += 8)
-        put_le64(out + i, spread_bits(bits[i >> 3]));
-    for (; i < count; i++)
-        out[i] = bits[i >> 3] >> (i & 7) & 1;
-}
-
 static void unpack_u8(const uint8_t *bits, size_t bytes, unsigned width, uint8_t *out, size_t count)
 {
     const uint64_t mask = (UINT64_C(1) << width) - 1;
@@ -81,7 +54,7 @@ static size_t packed_bytes(size_t count, unsigned width)
 struct run {
     size_t count;
     const uint8_t *bits; /* NULL: `value` again and again */
-    size_t bytes;
+    size_t bytes;        /* that may be read from `bits` on; the run's and what follows it */
     uint32_t value;
 };
 
@@ -93,9 +66,10 @@ static bool next_run(struct cursor *in, unsigned width, size_t left, struct run 
         uint64_t groups = head >> 1, groups_left = left / 8 + (left % 8 > 0);
         groups = groups < groups_left ? groups : groups_left;
         out->count = size_min((size_t)groups * 8, left);
-        out->bytes = size_min((size_t)groups * width, cursor_left(in));
-        out->bits = cursor_take(in, out->bytes);
-        return !in->failed && out->bytes >= packed_bytes(out->count, width);
+        out->bytes = cursor_left(in);
+        size_t taken = size_min((size_t)groups * width, out->bytes);
+        out->bits = cursor_take(in, taken);
+        return !in->failed && taken >= packed_bytes(out->count, width);
     }
     unsigned bytes = (width + 7) / 8;
     const uint8_t *place = cursor_take(in, bytes);
@@ -123,22 +97,27 @@ bool decode_hybrid_u8(struct cursor *in, unsigned width, uint8_t *out, size_t co
     return true;
 }
 
-bool decode_hybrid_u32(struct cursor *in, unsigned width, uint32_t *out, size_t count)
+bool decode_hybrid_u32(struct cursor *in, unsigned width, uint32_t *out, size_t count,
+                       uint32_t *out_greatest)
 {
     struct run run;
+    uint32_t greatest = 0;
     if (width > 32)
         return false;
     for (size_t at = 0; at < count; at += run.count) {
         if (!next_run(in, width, count - at, &run))
             return false;
         if (run.bits && width) {
-            unpack_u32(run.bits, run.bytes, width, out + at, run.count);
+            uint32_t most = unpack_u32(run.bits, run.bytes, width, out + at, run.count);
+            greatest = most > greatest ? most : greatest;
             continue;
         }
         uint32_t value = run.bits ? 0 : run.value;
+        greatest = value > greatest && run.count ? value : greatest;
         for (size_t i = 0; i < run.count; i++)
             out[at + i] = value;
     }
+    *out_greatest = greatest;
     return true;
 }
 

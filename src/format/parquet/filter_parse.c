@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A filter from its text: words, then conditions joined by "and".
+ * A filter from its text: words, conditions, what joins them.
  */
 #include "format/parquet/filter_internal.h"
 
-enum { CONDITIONS_MAX = 256, VALUES_MAX = 4096 };
+/* Each term that joins others joins two at least. */
+enum { CONDITIONS_MAX = 256, TERMS_MAX = 2 * CONDITIONS_MAX, VALUES_MAX = 4096 };
 
 struct parser {
     const struct parquet_file *file;
@@ -15,6 +16,9 @@ struct parser {
     struct arena *arena;
     struct parquet_condition *conditions;
     size_t count;
+    struct parquet_term *terms;
+    size_t term_count;
+    unsigned depth; /* of brackets */
     struct error *err;
 };
 
@@ -250,8 +254,60 @@ static enum status parse_condition(struct parser *parser)
     }
     if (parser->count == CONDITIONS_MAX)
         return fault(parser, name.at, "more conditions than a filter may have");
+    parser->terms[parser->term_count++] =
+        (struct parquet_term){PARQUET_TERM_CONDITION, (uint32_t)parser->count};
     parser->conditions[parser->count++] = condition;
     return STATUS_OK;
+}
+
+/* ---- what joins them ---- */
+
+static enum status parse_or(struct parser *parser);
+
+static enum status parse_factor(struct parser *parser)
+{
+    bool is_it;
+    size_t at = parser->token.at;
+    TRY(accept(parser, "(", &is_it));
+    if (!is_it)
+        return parse_condition(parser);
+    if (++parser->depth >= FILTER_DEPTH_MAX / 2) /* a bracket may hold an OR with an AND in it */
+        return fault(parser, at, "brackets too deep");
+    TRY(parse_or(parser));
+    parser->depth--;
+    return expect(parser, ")");
+}
+
+/* One or more of what `parse` parses, with `word` between them; where there are more, a term that
+ * joins them goes before them. */
+static enum status parse_joined(struct parser *parser, enum status (*parse)(struct parser *),
+                                const char *word, enum parquet_term_kind kind)
+{
+    size_t first = parser->term_count;
+    uint32_t joined = 0;
+    bool has_more = true;
+    while (has_more) {
+        TRY(parse(parser));
+        joined++;
+        TRY(accept(parser, word, &has_more));
+    }
+    if (joined == 1)
+        return STATUS_OK;
+    memmove(&parser->terms[first + 1], &parser->terms[first],
+            (parser->term_count - first) * sizeof *parser->terms);
+    parser->terms[first] = (struct parquet_term){kind, joined};
+    parser->term_count++;
+    return STATUS_OK;
+}
+
+static enum status parse_and(struct parser *parser)
+{
+    return parse_joined(parser, parse_factor, "and", PARQUET_TERM_AND);
+}
+
+static enum status parse_or(struct parser *parser)
+{
+    return parse_joined(parser, parse_and, "or", PARQUET_TERM_OR);
 }
 
 enum status parquet_filter_parse(const char *text, const struct parquet_file *file,
@@ -263,18 +319,18 @@ enum status parquet_filter_parse(const char *text, const struct parquet_file *fi
                             .in = cursor_of(text, strlen(text)),
                             .arena = arena,
                             .err = err};
-    bool has_more = true;
     parser.conditions = arena_alloc(arena, CONDITIONS_MAX * sizeof *parser.conditions);
+    parser.terms = arena_alloc(arena, TERMS_MAX * sizeof *parser.terms);
     parser.copy = arena_alloc(arena, strlen(text) + 1);
-    if (!parser.conditions || !parser.copy)
+    if (!parser.conditions || !parser.terms || !parser.copy)
         return out_of_room(&parser);
     TRY(advance(&parser));
-    while (has_more) {
-        TRY(parse_condition(&parser));
-        TRY(accept(&parser, "and", &has_more));
-    }
+    TRY(parse_or(&parser));
     if (parser.token.kind != TOKEN_END)
-        return fault(&parser, parser.token.at, "\"and\" or the end is missing");
-    *out_filter = (struct parquet_filter){.conditions = parser.conditions, .count = parser.count};
+        return fault(&parser, parser.token.at, "\"and\", \"or\" or the end is missing");
+    *out_filter = (struct parquet_filter){.conditions = parser.conditions,
+                                          .count = parser.count,
+                                          .terms = parser.terms,
+                                          .term_count = parser.term_count};
     return STATUS_OK;
 }

@@ -289,6 +289,20 @@ enum status condition_apply(const struct parquet_file *file,
 
 /* ---- filters ---- */
 
+/* The term at `*inout_at` and those that it joins. */
+static bool check_terms(const struct parquet_filter *filter, size_t *inout_at, unsigned depth)
+{
+    if (*inout_at >= filter->term_count || depth > FILTER_DEPTH_MAX)
+        return false;
+    const struct parquet_term *term = &filter->terms[(*inout_at)++];
+    if (term->kind == PARQUET_TERM_CONDITION)
+        return term->number < filter->count;
+    for (uint32_t i = 0; i < term->number; i++)
+        if (!check_terms(filter, inout_at, depth + 1))
+            return false;
+    return term->number > 0;
+}
+
 enum status filter_check(const struct parquet_file *file, const struct parquet_filter *filter,
                          struct error *err)
 {
@@ -302,7 +316,26 @@ enum status filter_check(const struct parquet_file *file, const struct parquet_f
                              "can be",
                              i);
     }
+    size_t at = 0;
+    if (filter->term_count && (!check_terms(filter, &at, 0) || at != filter->term_count))
+        return error_set(err, STATUS_USAGE, "parquet: the terms of a filter are not one");
     return STATUS_OK;
+}
+
+void filter_walk_init(struct filter_walk *walk, const struct parquet_filter *filter)
+{
+    *walk = (struct filter_walk){.filter = filter};
+}
+
+struct parquet_term filter_walk_next(struct filter_walk *walk)
+{
+    const struct parquet_filter *filter = walk->filter;
+    size_t at = walk->at++;
+    if (filter->term_count)
+        return filter->terms[at];
+    if (at == 0)
+        return (struct parquet_term){PARQUET_TERM_AND, (uint32_t)filter->count};
+    return (struct parquet_term){PARQUET_TERM_CONDITION, (uint32_t)(at - 1)};
 }
 
 enum status parquet_filter_leaf(const struct parquet_file *file, struct span path,

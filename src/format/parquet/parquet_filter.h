@@ -3,7 +3,7 @@
  * Rows of a Parquet file by what is in them, without reading what cannot match. Part of parquet.h.
  * Source: Apache Parquet format 2.13, PageIndex.md, BloomFilter.md.
  *
- * A filter is a conjunction of conditions on leaves outside lists and maps. What a row group's
+ * A filter joins conditions on leaves outside lists and maps by "and" and "or". What a row group's
  * statistics, Bloom filters and page indexes rule out is not read; of the pages that are left the
  * filter's columns come first and are looked at exactly, then the pages of the other columns that
  * hold rows that match.
@@ -56,9 +56,20 @@ struct parquet_condition {
     size_t value_count;
 };
 
+enum parquet_term_kind { PARQUET_TERM_CONDITION, PARQUET_TERM_AND, PARQUET_TERM_OR };
+
+struct parquet_term {
+    enum parquet_term_kind kind;
+    uint32_t number; /* of the condition; of AND and OR, how many terms they join, 1 at least */
+};
+
+/* Terms stand before those that they join: a or (b and c) is OR 2, a, AND 2, b, c. Without terms
+ * all conditions must hold. */
 struct parquet_filter {
     const struct parquet_condition *conditions; /* borrowed; none: every row matches */
     size_t count;
+    const struct parquet_term *terms; /* borrowed; one within another at most 64 deep */
+    size_t term_count;
 };
 
 /* The leaf of a path ("a", "a.b"). NOT_FOUND; USAGE: it lies in a list or a map, or there are two.
@@ -66,9 +77,9 @@ struct parquet_filter {
 enum status parquet_filter_leaf(const struct parquet_file *file, struct span path,
                                 uint32_t *out_leaf, struct error *err) MUST_CHECK;
 
-/* Conditions of a text, joined by "and":
+/* Conditions of a text, joined by "and" and, less tightly, "or"; brackets group them:
  *
- *   trace_id = x'0af7' and duration >= 1000 and status is not null and kind in (1, 2)
+ *   trace_id = x'0af7' and (duration >= 1000 or status is not null and kind in (1, 2))
  *
  * Operators are =, != (or <>), <, <=, >, >=, is null, is not null, in (...). Names are bare words
  * with dots, or stand in double quotes, where a quote is doubled. Literals are read as their column
@@ -112,7 +123,7 @@ struct parquet_scan_options {
 struct parquet_scan;
 
 /* The file, what the filter names and the schema that is wanted are borrowed. USAGE: a condition on
- * a leaf in a list or with the wrong number of values. */
+ * a leaf in a list or with the wrong number of values; terms that are not one filter. */
 enum status parquet_scan_create(const struct parquet_file *file,
                                 const struct parquet_scan_options *options,
                                 struct parquet_scan **out_scan, struct error *err) MUST_CHECK;

@@ -138,6 +138,15 @@ const char *parquet_physical_name(enum parquet_physical physical);
 
 /* ---- reading ---- */
 
+/* What batches were made of, for batches to come: fresh memory costs as much as decoding into it.
+ * It belongs to one thread at a time, with all readers that use it; batches may be released by any,
+ * even when it is destroyed, from when on what they give back is freed. */
+struct parquet_memory;
+
+/* Keeps `bytes_max` at most; NULL: no memory. */
+struct parquet_memory *parquet_memory_create(size_t bytes_max);
+void parquet_memory_destroy(struct parquet_memory *memory); /* accepts NULL */
+
 struct parquet_read_options {
     /* What is wanted, in this order; NULL: all that the file has. Lists, maps and structs may name
      * fewer children than the file has. What the file does not have is null. A leaf that
@@ -146,6 +155,7 @@ struct parquet_read_options {
     const struct arrow_schema *schema;
     bool binds_by_id; /* fields with an id are found by it, at every level, and never by name */
     bool skips_checksums;
+    struct parquet_memory *memory; /* shared by some readers; NULL: the reader's own, of 256 MiB */
 };
 
 struct parquet_reader;
@@ -172,7 +182,8 @@ void parquet_reader_plan(const struct parquet_reader *reader, size_t group,
                          struct parquet_range *out_ranges);
 
 /* The rows of a group from the bytes of its ranges, which may be freed afterwards. The batch owns
- * its memory (and borrows the schema). */
+ * its memory (and borrows the schema): it may outlive the reader, and be released by any thread.
+ * What is large of a batch that is released goes to the reader's memory. */
 enum status parquet_reader_decode(struct parquet_reader *reader, size_t group,
                                   const struct span *ranges, struct arrow_batch *out_batch,
                                   struct error *err) MUST_CHECK;

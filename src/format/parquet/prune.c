@@ -2,19 +2,25 @@
  *
  * Row groups and pages that cannot hold a row that matches. Bounds may be wider than the values,
  * never narrower; of NaN they say nothing, so that a page may hold some unless it says that it has
- * none.
+ * none. What is known of a condition is only ever that no row meets it; so AND may be met where all
+ * that it joins may be, OR where one may be, and rows are those of all or of any.
  */
 #include "format/parquet/prune_internal.h"
+
+/* Rising, apart from each other. */
+struct rows {
+    struct parquet_row_range *ranges;
+    size_t count;
+};
 
 struct pruner {
     struct group_index *index;
     const struct parquet_filter *filter;
     size_t group;
     struct fetches fetches; /* beside those of the index */
-    struct arena *arena;    /* of the rows that come out */
     struct arena scratch;
-    struct parquet_row_range *rows;
-    size_t count;
+    bool *may_hold;               /* each condition, for some row of the group */
+    struct column_index *indexes; /* that were read; of the first condition on each leaf */
     struct error *err;
 };
 
@@ -87,18 +93,6 @@ static bool may_match_page(const struct parquet_leaf *leaf,
 
 /* ---- whole groups ---- */
 
-static bool statistics_allow(const struct pruner *pruner)
-{
-    const struct parquet_group *group = &pruner->index->file->groups[pruner->group];
-    for (size_t i = 0; i < pruner->filter->count; i++) {
-        const struct parquet_condition *condition = &pruner->filter->conditions[i];
-        if (!may_match(leaf_of(pruner, condition), condition,
-                       &group->chunks[condition->leaf].statistics, group->rows))
-            return false;
-    }
-    return true;
-}
-
 static enum status bloom_allows(struct pruner *pruner, const struct parquet_condition *condition,
                                 bool *out_allows)
 {
@@ -119,110 +113,200 @@ static enum status bloom_allows(struct pruner *pruner, const struct parquet_cond
     return STATUS_OK;
 }
 
-static enum status blooms_allow(struct pruner *pruner, bool *out_allow)
+/* What statistics say of every condition, and Bloom filters of those that are still asked for. */
+static enum status may_term_hold(struct pruner *pruner, struct filter_walk *walk, bool is_asked,
+                                 bool asks_blooms, bool *out_may)
 {
-    *out_allow = true;
-    for (size_t i = 0; i < pruner->filter->count && *out_allow; i++)
-        TRY(bloom_allows(pruner, &pruner->filter->conditions[i], out_allow));
+    struct parquet_term term = filter_walk_next(walk);
+    bool *may = &pruner->may_hold[term.number], is_or = term.kind == PARQUET_TERM_OR, may_one;
+    if (term.kind == PARQUET_TERM_CONDITION) {
+        const struct parquet_condition *condition = &pruner->filter->conditions[term.number];
+        if (is_asked && asks_blooms && *may)
+            TRY(bloom_allows(pruner, condition, may));
+        *out_may = *may;
+        return STATUS_OK;
+    }
+    *out_may = !is_or;
+    for (uint32_t i = 0; i < term.number; i++) {
+        TRY(may_term_hold(pruner, walk, is_asked && *out_may != is_or, asks_blooms, &may_one));
+        *out_may = is_or ? *out_may || may_one : *out_may && may_one;
+    }
+    return STATUS_OK;
+}
+
+static enum status may_filter_hold(struct pruner *pruner, bool asks_blooms, bool *out_may)
+{
+    struct filter_walk walk;
+    filter_walk_init(&walk, pruner->filter);
+    return may_term_hold(pruner, &walk, true, asks_blooms, out_may);
+}
+
+static void ask_statistics(struct pruner *pruner)
+{
+    const struct parquet_group *group = &pruner->index->file->groups[pruner->group];
+    for (size_t i = 0; i < pruner->filter->count; i++) {
+        const struct parquet_condition *condition = &pruner->filter->conditions[i];
+        pruner->may_hold[i] = may_match(leaf_of(pruner, condition), condition,
+                                        &group->chunks[condition->leaf].statistics, group->rows);
+    }
+}
+
+/* ---- rows ---- */
+
+/* Appends rows to ranges that rise; those that touch or overlap become one. */
+static void add_rows(struct rows *rows, int64_t first, int64_t end)
+{
+    struct parquet_row_range *last = rows->count ? &rows->ranges[rows->count - 1] : NULL;
+    if (first >= end)
+        return;
+    if (last && last->first + last->count >= first) {
+        if (end > last->first + last->count)
+            last->count = end - last->first;
+        return;
+    }
+    rows->ranges[rows->count++] = (struct parquet_row_range){.first = first, .count = end - first};
+}
+
+static enum status make_rows(struct pruner *pruner, size_t count_max, struct rows *out_rows)
+{
+    *out_rows = (struct rows){
+        .ranges = arena_alloc(&pruner->scratch, (count_max + 1) * sizeof *out_rows->ranges)};
+    return out_rows->ranges ? STATUS_OK : out_of_room(pruner);
+}
+
+static enum status all_rows(struct pruner *pruner, struct rows *out_rows)
+{
+    TRY(make_rows(pruner, 1, out_rows));
+    add_rows(out_rows, 0, pruner->index->file->groups[pruner->group].rows);
+    return STATUS_OK;
+}
+
+static int64_t end_of(const struct parquet_row_range *range)
+{
+    return range->first + range->count;
+}
+
+static enum status intersect(struct pruner *pruner, struct rows a, struct rows b,
+                             struct rows *out_rows)
+{
+    TRY(make_rows(pruner, a.count + b.count, out_rows));
+    for (size_t i = 0, j = 0; i < a.count && j < b.count;) {
+        const struct parquet_row_range *one = &a.ranges[i], *other = &b.ranges[j];
+        int64_t one_end = end_of(one), other_end = end_of(other);
+        add_rows(out_rows, one->first > other->first ? one->first : other->first,
+                 one_end < other_end ? one_end : other_end);
+        i += one_end <= other_end;
+        j += other_end <= one_end;
+    }
+    return STATUS_OK;
+}
+
+static enum status unite(struct pruner *pruner, struct rows a, struct rows b, struct rows *out_rows)
+{
+    TRY(make_rows(pruner, a.count + b.count, out_rows));
+    for (size_t i = 0, j = 0; i < a.count || j < b.count;) {
+        bool is_a = j == b.count || (i < a.count && a.ranges[i].first <= b.ranges[j].first);
+        const struct parquet_row_range *next = is_a ? &a.ranges[i++] : &b.ranges[j++];
+        add_rows(out_rows, next->first, end_of(next));
+    }
     return STATUS_OK;
 }
 
 /* ---- pages ---- */
 
-/* Appends rows to ranges that rise; those that touch become one. */
-static void add_rows(struct parquet_row_range *ranges, size_t *inout_count, int64_t first,
-                     int64_t end)
+/* Each is read once. */
+static enum status read_column_index(struct pruner *pruner, uint32_t leaf,
+                                     struct column_index *out_index)
 {
-    struct parquet_row_range *last = *inout_count ? &ranges[*inout_count - 1] : NULL;
-    if (first >= end)
-        return;
-    if (last && last->first + last->count == first)
-        last->count = end - last->first;
-    else
-        ranges[(*inout_count)++] = (struct parquet_row_range){.first = first, .count = end - first};
-}
-
-/* Keeps of the rows at hand those that are among others. */
-static enum status intersect(struct pruner *pruner, const struct parquet_row_range *others,
-                             size_t other_count)
-{
-    const struct parquet_row_range *rows = pruner->rows;
-    size_t count = 0, i = 0, j = 0;
-    struct parquet_row_range *both =
-        arena_alloc(pruner->arena, (pruner->count + other_count + 1) * sizeof *both);
-    if (!both)
-        return out_of_room(pruner);
-    while (i < pruner->count && j < other_count) {
-        int64_t a_end = rows[i].first + rows[i].count, b_end = others[j].first + others[j].count;
-        int64_t first = rows[i].first > others[j].first ? rows[i].first : others[j].first;
-        add_rows(both, &count, first, a_end < b_end ? a_end : b_end);
-        i += a_end <= b_end;
-        j += b_end <= a_end;
-    }
-    pruner->rows = both;
-    pruner->count = count;
+    const struct parquet_condition *conditions = pruner->filter->conditions;
+    size_t first = 0;
+    while (conditions[first].leaf != leaf)
+        first++;
+    struct column_index *index = &pruner->indexes[first];
+    if (!index->pages)
+        TRY(column_index_read(pruner->index->file, pruner->group, leaf, &pruner->fetches,
+                              &pruner->scratch, index, pruner->err));
+    *out_index = *index;
     return STATUS_OK;
 }
 
-static enum status prune_pages(struct pruner *pruner, const struct parquet_condition *condition)
+/* The rows of the pages that may hold one that meets the condition. */
+static enum status prune_pages(struct pruner *pruner, const struct parquet_condition *condition,
+                               struct rows *out_rows)
 {
     const struct parquet_file *file = pruner->index->file;
     const struct parquet_chunk *chunk = &file->groups[pruner->group].chunks[condition->leaf];
     const struct parquet_leaf *leaf = leaf_of(pruner, condition);
     struct offset_index offsets;
     struct column_index bounds;
-    size_t count = 0;
     if (!chunk->column_index_bytes || !chunk->offset_index_bytes)
-        return STATUS_OK;
+        return all_rows(pruner, out_rows);
     TRY(group_index_offsets(pruner->index, pruner->group, condition->leaf, &offsets, pruner->err));
-    TRY(column_index_read(file, pruner->group, condition->leaf, &pruner->fetches, &pruner->scratch,
-                          &bounds, pruner->err));
+    TRY(read_column_index(pruner, condition->leaf, &bounds));
     if (bounds.count != offsets.count)
         return chunk_fault(file, pruner->group, condition->leaf, chunk->column_index_offset,
                            STATUS_CORRUPT, pruner->err,
                            "column index: %zu pages; the offset index has %zu", bounds.count,
                            offsets.count);
-    struct parquet_row_range *rows =
-        arena_alloc(&pruner->scratch, (bounds.count + 1) * sizeof *rows);
-    if (!rows)
-        return out_of_room(pruner);
+    TRY(make_rows(pruner, bounds.count, out_rows));
     for (size_t i = 0; i < bounds.count; i++) {
         const struct page_place *page = &offsets.pages[i];
         if (may_match_page(leaf, condition, &bounds.pages[i], page->row_count))
-            add_rows(rows, &count, page->first_row, page->first_row + page->row_count);
+            add_rows(out_rows, page->first_row, page->first_row + page->row_count);
     }
-    return intersect(pruner, rows, count);
+    return STATUS_OK;
+}
+
+/* Where it is not asked for, the walk only goes on, and there are no rows. */
+static enum status rows_of_term(struct pruner *pruner, struct filter_walk *walk, bool is_asked,
+                                struct rows *out_rows)
+{
+    struct parquet_term term = filter_walk_next(walk);
+    struct rows rows = {0}, one;
+    if (term.kind == PARQUET_TERM_CONDITION) {
+        *out_rows = rows;
+        if (!is_asked || !pruner->may_hold[term.number])
+            return STATUS_OK;
+        return prune_pages(pruner, &pruner->filter->conditions[term.number], out_rows);
+    }
+    bool is_or = term.kind == PARQUET_TERM_OR;
+    if (is_asked && !is_or)
+        TRY(all_rows(pruner, &rows));
+    for (uint32_t i = 0; i < term.number; i++) {
+        bool is_one_asked = is_asked && (is_or || rows.count);
+        TRY(rows_of_term(pruner, walk, is_one_asked, &one));
+        if (is_one_asked)
+            TRY(is_or ? unite(pruner, rows, one, &rows) : intersect(pruner, rows, one, &rows));
+    }
+    *out_rows = rows;
+    return STATUS_OK;
 }
 
 /* ---- a group ---- */
 
-static enum status start_with_all(struct pruner *pruner)
+static enum status prune(struct pruner *pruner, struct parquet_scan_facts *facts,
+                         struct rows *out_rows)
 {
-    pruner->rows = arena_alloc(pruner->arena, sizeof *pruner->rows);
-    if (!pruner->rows)
+    struct filter_walk walk;
+    size_t count = pruner->filter->count;
+    bool may;
+    *out_rows = (struct rows){0};
+    pruner->may_hold = arena_alloc(&pruner->scratch, count + 1);
+    pruner->indexes = arena_alloc_zero(&pruner->scratch, count, sizeof *pruner->indexes);
+    if (!pruner->may_hold || !pruner->indexes)
         return out_of_room(pruner);
-    add_rows(pruner->rows, &pruner->count, 0, pruner->index->file->groups[pruner->group].rows);
-    return STATUS_OK;
-}
-
-static enum status prune(struct pruner *pruner, struct parquet_scan_facts *facts)
-{
-    bool is_allowed;
-    TRY(start_with_all(pruner));
-    if (!statistics_allow(pruner)) {
-        facts->statistics_group_count++;
-        pruner->count = 0;
+    ask_statistics(pruner);
+    TRY(may_filter_hold(pruner, false, &may));
+    facts->statistics_group_count += !may;
+    if (!may)
         return STATUS_OK;
-    }
-    TRY(blooms_allow(pruner, &is_allowed));
-    if (!is_allowed) {
-        facts->bloom_group_count++;
-        pruner->count = 0;
+    TRY(may_filter_hold(pruner, true, &may));
+    facts->bloom_group_count += !may;
+    if (!may)
         return STATUS_OK;
-    }
-    for (size_t i = 0; i < pruner->filter->count && pruner->count; i++)
-        TRY(prune_pages(pruner, &pruner->filter->conditions[i]));
-    facts->index_group_count += !pruner->count;
+    filter_walk_init(&walk, pruner->filter);
+    TRY(rows_of_term(pruner, &walk, true, out_rows));
+    facts->index_group_count += !out_rows->count;
     return STATUS_OK;
 }
 
@@ -231,12 +315,20 @@ enum status prune_group(struct group_index *index, const struct parquet_filter *
                         size_t *out_count, struct parquet_scan_facts *inout_facts,
                         struct error *err)
 {
-    struct pruner pruner = {
-        .index = index, .filter = filter, .group = group, .arena = arena, .err = err};
+    struct pruner pruner = {.index = index, .filter = filter, .group = group, .err = err};
     struct parquet_scan_facts facts = *inout_facts;
     struct fetches before = index->fetches;
     arena_init(&pruner.scratch, index->file->limits.metadata_bytes_max);
-    enum status status = prune(&pruner, &facts);
+    struct rows rows;
+    struct parquet_row_range *copy = NULL;
+    enum status status = prune(&pruner, &facts, &rows);
+    if (status == STATUS_OK) {
+        copy = arena_alloc(arena, (rows.count + 1) * sizeof *copy);
+        if (!copy)
+            status = out_of_room(&pruner);
+        else if (rows.count)
+            memcpy(copy, rows.ranges, rows.count * sizeof *copy);
+    }
     arena_deinit(&pruner.scratch);
     if (status != STATUS_OK)
         return status;
@@ -245,8 +337,8 @@ enum status prune_group(struct group_index *index, const struct parquet_filter *
     facts.index_fetch_count += pruner.fetches.count + index->fetches.count - before.count;
     facts.index_bytes += pruner.fetches.bytes + index->fetches.bytes - before.bytes;
     *inout_facts = facts;
-    *out_rows = pruner.rows;
-    *out_count = pruner.count;
+    *out_rows = copy;
+    *out_count = rows.count;
     return STATUS_OK;
 }
 

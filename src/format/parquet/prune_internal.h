@@ -46,6 +46,18 @@ enum status condition_apply(const struct parquet_file *file,
 enum status filter_check(const struct parquet_file *file, const struct parquet_filter *filter,
                          struct error *err) MUST_CHECK;
 
+enum { FILTER_DEPTH_MAX = 64 };
+
+/* The terms of a filter that was checked, one after the other; of one without terms those that it
+ * stands for: AND of its conditions, of which there may be none. */
+struct filter_walk {
+    const struct parquet_filter *filter;
+    size_t at;
+};
+
+void filter_walk_init(struct filter_walk *walk, const struct parquet_filter *filter);
+struct parquet_term filter_walk_next(struct filter_walk *walk);
+
 /* ---- what a file says of its values ---- */
 
 struct page_bounds {

@@ -73,6 +73,7 @@ static enum status read_leaf(struct assembly *assembly, uint32_t leaf,
         .chunk = &reader->file->groups[assembly->plan->group].chunks[leaf],
         .group = assembly->plan->group,
         .zstd = &reader->zstd,
+        .pool = reader->pool,
         .skips_checksums = reader->options.skips_checksums,
         .expanded_bytes_max = reader->file->limits.batch_bytes_max - assembly->expanded_bytes};
     to->conversion = binding ? binding->conversion : CONVERT_NONE;
@@ -141,20 +142,26 @@ static enum status assemble_nulls(struct assembly *assembly, const struct bindin
     return make_validity(assembly, binding->node, leaf, array);
 }
 
-/* The buffer's memory becomes the batch's. */
+/* The buffer's memory becomes the batch's, until that is released; or, where it is much more than
+ * what is in it, other memory does. */
 static void *take_buf(const struct assembly *assembly, struct buf *buf)
 {
-    size_t length;
+    struct parquet_memory *pool = assembly->reader->pool;
+    struct buf copy = {0};
     if (!buf->length)
         return take_room(assembly, 1);
-    if (buf->capacity - buf->length > buf->length / 4) {
-        uint8_t *smaller = mem_resize(buf->data, buf->length);
-        buf->data = smaller ? smaller : buf->data;
-        buf->capacity = smaller ? buf->length : buf->capacity;
+    if (buf->capacity - buf->length > buf->length / 2) {
+        if (!pool_reserve(pool, &copy, buf->length))
+            return NULL;
+        memcpy(copy.data, buf->data, buf->length);
+        copy.length = buf->length;
+        buf = &copy;
     }
-    if (!arena_adopt(&assembly->batch->arena, buf->data, buf->capacity))
-        return NULL;
-    return buf_take(buf, &length);
+    void *memory = buf->data;
+    if (pool_lend(pool, buf, &assembly->batch->arena))
+        return memory;
+    buf_deinit(&copy);
+    return NULL;
 }
 
 static const void *pack_bools(const struct assembly *assembly, const struct buf *bytes)
@@ -200,11 +207,7 @@ static enum status assemble_leaf(struct assembly *assembly, const struct binding
     array->null_count = (int64_t)leaf->null_count;
     TRY(assemble_nulls(assembly, binding, leaf, array));
     TRY(take_values(assembly, leaf, array));
-    buf_deinit(&leaf->values.data);
-    buf_deinit(&leaf->values.ends);
-    buf_deinit(&leaf->dictionary.data);
-    buf_deinit(&leaf->dictionary.ends);
-    buf_deinit(&leaf->indices);
+    leaf_reader_drop_values(leaf);
     return STATUS_OK;
 }
 
@@ -367,6 +370,27 @@ static bool count_elements(const struct parquet_node *node, const struct leaf_re
     return true;
 }
 
+/* The same where every entry is an element and a row has at least one: they begin where a row does.
+ * False: it is not so. */
+static bool count_full_lists(const struct parquet_node *node, const struct leaf_reader *leaf,
+                             int32_t *offsets, size_t slots)
+{
+    const uint8_t *rep = leaf->rep.data;
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    size_t count = leaf->level_count, i = 0, at = 0;
+    if (node->slot_rep || node->slot_def || leaf->walk.leaf->max_rep != 1 ||
+        leaf->slot_def != node->def + 1 || leaf->slot_count != count)
+        return false;
+    for (; count - i >= 8; i += 8)
+        for (uint64_t rows = ~get_le64(rep + i) & ones; rows && at < slots; rows &= rows - 1)
+            offsets[at++] = (int32_t)(i + (size_t)__builtin_ctzll(rows) / 8);
+    for (; i < count; i++)
+        if (!rep[i] && at < slots)
+            offsets[at++] = (int32_t)i;
+    offsets[at] = (int32_t)count;
+    return at == slots && (count == 0 || offsets[0] == 0);
+}
+
 static enum status assemble_list(struct assembly *assembly, const struct binding *binding,
                                  struct arrow_array *array)
 {
@@ -381,8 +405,12 @@ static enum status assemble_list(struct assembly *assembly, const struct binding
     int32_t *offsets = take_room(assembly, (slots + 1) * sizeof *offsets);
     if (!offsets)
         return out_of_room(assembly);
-    if (!count_elements(binding->node, leaf, offsets, &slots, &nulls, &elements))
+    if (count_full_lists(binding->node, leaf, offsets, slots)) {
+        elements = leaf->level_count;
+        nulls = 0;
+    } else if (!count_elements(binding->node, leaf, offsets, &slots, &nulls, &elements)) {
         return fault(assembly, binding->leaf, STATUS_CORRUPT, damage);
+    }
     array->length = (int64_t)slots;
     array->null_count = (int64_t)nulls;
     array->offsets = offsets;

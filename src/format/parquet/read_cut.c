@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Some rows of a page: the levels and slots of the others are taken back, in place. Rows come in
- * order, and so do the ranges that are wanted, so that each of both is looked at once.
+ * Some rows of a page. Where they lie is found from its levels, so that values of other rows need
+ * not be copied; behind the decoding the levels and slots of the others are taken back, in place.
+ * Rows come in order, and so do the ranges that are wanted, so that each of both is looked at once.
  */
 #include "format/parquet/reader_internal.h"
 
@@ -22,6 +23,75 @@ static int64_t next_wanted(struct leaf_reader *reader, int64_t row)
     if (!reader->rows_left)
         return INT64_MAX;
     return reader->rows->first > row ? reader->rows->first : row;
+}
+
+static const struct kept_run *runs_of(const struct leaf_reader *reader)
+{
+    return (const struct kept_run *)(const void *)reader->runs.data;
+}
+
+/* Where the row begins that lies `rows` behind the one at `level`; the page's end if it has none.
+ */
+static size_t skip_rows(const struct leaf_reader *reader, size_t level, size_t levels,
+                        uint64_t rows)
+{
+    enum { STEP = 128 };
+    if (!reader->walk.leaf->max_rep)
+        return rows < levels - level ? level + (size_t)rows : levels;
+    const uint8_t *rep = reader->rep.data + reader->level_count;
+    level++;
+    for (size_t begun; level < levels && levels - level >= STEP; level += STEP) {
+        begun = STEP - count_levels_from(rep + level, STEP, 1);
+        if (begun >= rows)
+            break;
+        rows -= begun;
+    }
+    for (; level < levels; level++)
+        if (!rep[level] && --rows == 0)
+            break;
+    return level < levels ? level : levels;
+}
+
+/* Slots and values among some levels of the page. */
+static void count_both(const struct leaf_reader *reader, size_t first, size_t count,
+                       size_t *out_slots, size_t *out_values)
+{
+    uint8_t max = reader->walk.leaf->max_def;
+    *out_slots = *out_values = count;
+    if (!max)
+        return;
+    const uint8_t *def = reader->def.data + reader->level_count + first;
+    *out_values = count_levels_from(def, count, max);
+    if (reader->slot_def && *out_values < count)
+        *out_slots = count_levels_from(def, count, reader->slot_def);
+}
+
+bool leaf_find_runs(struct leaf_reader *reader, size_t levels)
+{
+    struct kept_run at = {0}; /* what lies before the level at hand, counted in slots and values */
+    /* A page may begin within the row before. */
+    bool is_within = levels && reader->walk.leaf->max_rep && reader->rep.data[reader->level_count];
+    int64_t row = reader->row_at - is_within;
+    buf_clear(&reader->runs);
+    reader->run_count = 0;
+    while (at.level < levels) {
+        int64_t wanted = next_wanted(reader, row);
+        bool is_wanted = wanted == row;
+        if (wanted == INT64_MAX)
+            break;
+        int64_t stop = is_wanted ? reader->rows->first + reader->rows->count : wanted;
+        at.levels = skip_rows(reader, at.level, levels, (uint64_t)(stop - row)) - at.level;
+        count_both(reader, at.level, at.levels, &at.slots, &at.values);
+        if (is_wanted) {
+            buf_put(&reader->runs, &at, sizeof at);
+            reader->run_count++;
+        }
+        at.level += at.levels;
+        at.slot += at.slots;
+        at.value += at.values;
+        row = stop;
+    }
+    return !reader->runs.failed;
 }
 
 static void move_levels(struct cut *cut, struct buf *levels, size_t first, size_t count)
@@ -60,55 +130,17 @@ static void move_slots(struct cut *cut, size_t first, size_t count)
         memmove(page + cut->slot * width, page + first * width, count * width);
 }
 
-/* Keeps a run of levels with its slots. */
-static void keep_run(struct cut *cut, size_t level, size_t levels, size_t slot, size_t slots)
+static void keep_run(struct cut *cut, const struct kept_run *run)
 {
     struct leaf_reader *reader = cut->reader;
-    uint8_t max_def = reader->walk.leaf->max_def;
-    if (max_def)
-        move_levels(cut, &reader->def, level, levels);
+    if (reader->walk.leaf->max_def)
+        move_levels(cut, &reader->def, run->level, run->levels);
     if (reader->walk.leaf->max_rep)
-        move_levels(cut, &reader->rep, level, levels);
-    move_slots(cut, slot, slots);
-    const uint8_t *def = max_def ? reader->def.data + reader->level_count + cut->level : NULL;
-    for (size_t i = 0; i < levels; i++)
-        cut->value_count += !def || def[i] == max_def;
-    cut->level += levels;
-    cut->slot += slots;
-}
-
-/* A level is a row. */
-static void keep_flat(struct cut *cut, size_t levels)
-{
-    struct leaf_reader *reader = cut->reader;
-    int64_t end = reader->row_at + (int64_t)levels;
-    int64_t row = next_wanted(reader, reader->row_at);
-    while (row < end) {
-        int64_t stop = reader->rows->first + reader->rows->count;
-        size_t first = (size_t)(row - reader->row_at);
-        size_t count = (size_t)((stop < end ? stop : end) - row);
-        keep_run(cut, first, count, first, count);
-        row = next_wanted(reader, row + (int64_t)count);
-    }
-}
-
-/* A row begins where the repetition level is 0; the page may begin within the row before. */
-static void keep_nested(struct cut *cut, size_t levels)
-{
-    struct leaf_reader *reader = cut->reader;
-    const uint8_t *rep = reader->rep.data + reader->level_count;
-    const uint8_t *def = reader->def.data + reader->level_count;
-    int64_t row = reader->row_at - 1;
-    size_t slot = 0;
-    for (size_t level = 0; level < levels;) {
-        size_t first = level, first_slot = slot;
-        row += rep[level] == 0;
-        do
-            slot += def[level++] >= reader->slot_def;
-        while (level < levels && rep[level] != 0);
-        if (next_wanted(reader, row) == row)
-            keep_run(cut, first, level - first, first_slot, slot - first_slot);
-    }
+        move_levels(cut, &reader->rep, run->level, run->levels);
+    move_slots(cut, run->slot, run->slots);
+    cut->value_count += run->values;
+    cut->level += run->levels;
+    cut->slot += run->slots;
 }
 
 static void truncate(struct cut *cut)
@@ -137,10 +169,8 @@ void leaf_keep_rows(struct leaf_reader *reader, size_t levels, size_t slots)
     const int32_t *ends = (const int32_t *)(const void *)reader->values.ends.data;
     bool has_bytes = reader->reads_values && !reader->keeps_dictionary && !reader->width;
     cut.data_end = has_bytes ? (size_t)ends[reader->slot_count] : 0;
-    if (reader->walk.leaf->max_rep)
-        keep_nested(&cut, levels);
-    else
-        keep_flat(&cut, levels);
+    for (size_t i = 0; i < reader->run_count; i++)
+        keep_run(&cut, &runs_of(reader)[i]);
     if (cut.level < levels || cut.slot < slots)
         truncate(&cut);
     reader->level_count += cut.level;

@@ -20,22 +20,34 @@ static enum status out_of_room(const struct leaf_reader *reader, uint64_t offset
                       "no room for %zu values within the limit of a batch", reader->levels_wanted);
 }
 
-static void values_deinit(struct values *values)
+static void values_deinit(struct parquet_memory *pool, struct values *values)
 {
-    buf_deinit(&values->data);
-    buf_deinit(&values->ends);
+    pool_give(pool, &values->data);
+    pool_give(pool, &values->ends);
+}
+
+void leaf_reader_drop_values(struct leaf_reader *reader)
+{
+    values_deinit(reader->walk.pool, &reader->values);
+    values_deinit(reader->walk.pool, &reader->dictionary);
+    pool_give(reader->walk.pool, &reader->indices);
+}
+
+/* What only a page at hand needs. */
+static void drop_scratch(struct leaf_reader *reader)
+{
+    pool_give(reader->walk.pool, &reader->walk.expanded);
+    pool_give(reader->walk.pool, &reader->scratch);
+    pool_give(reader->walk.pool, &reader->scratch_ends);
+    pool_give(reader->walk.pool, &reader->runs);
 }
 
 void leaf_reader_deinit(struct leaf_reader *reader)
 {
-    buf_deinit(&reader->walk.expanded);
-    buf_deinit(&reader->rep);
-    buf_deinit(&reader->def);
-    values_deinit(&reader->values);
-    values_deinit(&reader->dictionary);
-    buf_deinit(&reader->indices);
-    buf_deinit(&reader->scratch);
-    buf_deinit(&reader->scratch_ends);
+    drop_scratch(reader);
+    leaf_reader_drop_values(reader);
+    pool_give(reader->walk.pool, &reader->rep);
+    pool_give(reader->walk.pool, &reader->def);
     *reader = (struct leaf_reader){0};
 }
 
@@ -89,7 +101,7 @@ static enum status read_levels(struct leaf_reader *reader, const struct page *pa
     bool is_read;
     if (max == 0)
         return STATUS_OK;
-    uint8_t *levels = buf_extend(out, count);
+    uint8_t *levels = pool_extend(reader->walk.pool, out, count);
     if (!levels && count)
         return out_of_room(reader, page->offset, err);
     if (!page->is_v2 && encoding == ENCODING_BIT_PACKED) {
@@ -109,21 +121,31 @@ static enum status read_levels(struct leaf_reader *reader, const struct page *pa
     return STATUS_OK;
 }
 
-/* How many of a page's levels are slots, and how many of those values. */
+/* Counted in bytes for a while, so that many are looked at at once. */
+size_t count_levels_from(const uint8_t *levels, size_t count, uint8_t least)
+{
+    enum { WHILE = 128 };
+    size_t found = 0, i = 0;
+    for (; count - i >= WHILE; i += WHILE) {
+        uint8_t some = 0;
+        for (size_t j = 0; j < WHILE; j++)
+            some = (uint8_t)(some + (levels[i + j] >= least));
+        found += some;
+    }
+    for (; i < count; i++)
+        found += levels[i] >= least;
+    return found;
+}
+
+/* How many of a page's levels are slots, and how many of those values. No level is above the
+ * maximum. */
 static void count_slots(const struct leaf_reader *reader, const uint8_t *def, size_t count,
                         size_t *out_slots, size_t *out_values)
 {
     uint8_t max = reader->walk.leaf->max_def, slot_def = reader->slot_def;
-    size_t values = 0, slots = slot_def ? 0 : count;
-    *out_slots = *out_values = count;
-    if (max == 0)
-        return;
-    for (size_t i = 0; i < count; i++)
-        values += def[i] == max;
-    for (size_t i = 0; slot_def && i < count; i++)
-        slots += def[i] >= slot_def;
-    *out_slots = slots;
+    size_t values = max ? count_levels_from(def, count, max) : count;
     *out_values = values;
+    *out_slots = slot_def && values < count ? count_levels_from(def, count, slot_def) : count;
 }
 
 /* ---- from values to slots ---- */
@@ -189,7 +211,7 @@ static const uint8_t *compact_def(struct leaf_reader *reader, const uint8_t *def
     if (slots == levels)
         return def;
     buf_clear(&reader->scratch);
-    uint8_t *out = buf_extend(&reader->scratch, slots + 1);
+    uint8_t *out = pool_extend(reader->walk.pool, &reader->scratch, slots + 1);
     size_t at = 0;
     for (size_t i = 0; out && i < levels; i++) {
         out[at] = def[i];
@@ -207,18 +229,15 @@ static bool extend_slots(struct leaf_reader *reader, size_t slots)
                                                : &reader->values.ends;
     size_t width = reader->keeps_dictionary || !reader->width ? sizeof(int32_t) : reader->width;
     size_t bytes;
-    return SIZE_MUL(slots, width, &bytes) && buf_extend(buf, bytes);
+    return SIZE_MUL(slots, width, &bytes) && pool_extend(reader->walk.pool, buf, bytes);
 }
 
 /* Rows that begin in the last `count` levels. */
 static int64_t count_rows(const struct leaf_reader *reader, size_t count)
 {
-    int64_t rows = 0;
     if (!reader->walk.leaf->max_rep)
         return (int64_t)count;
-    for (size_t i = 0; i < count; i++)
-        rows += reader->rep.data[reader->level_count + i] == 0;
-    return rows;
+    return (int64_t)(count - count_levels_from(reader->rep.data + reader->level_count, count, 1));
 }
 
 /* `is_first`: of its piece, which begins with a row. */
@@ -239,6 +258,8 @@ static enum status read_data_page(struct leaf_reader *reader, const struct page 
         return corrupt(reader, page, err, "the first row begins in its middle");
     const uint8_t *def = leaf->max_def ? reader->def.data + reader->level_count : NULL;
     count_slots(reader, def, count, &slots, &values);
+    if (reader->rows && !leaf_find_runs(reader, count))
+        return out_of_room(reader, page->offset, err);
     if (reader->reads_values) {
         if (!extend_slots(reader, slots))
             return out_of_room(reader, page->offset, err);
@@ -264,17 +285,21 @@ static enum status read_data_page(struct leaf_reader *reader, const struct page 
     return STATUS_OK;
 }
 
-/* Room for what is promised, but not for more than the bytes at hand are likely to hold. */
+/* Room for what is promised, but not for more than the bytes at hand are likely to hold: a run that
+ * comes again and again takes a byte for a thousand levels. */
 static void reserve(struct leaf_reader *reader)
 {
-    size_t likely = size_min(reader->slots_likely, reader->walk.chunk->bytes * 256 + 1024);
+    size_t likely = size_min(reader->slots_likely, reader->walk.chunk->bytes * 2048 + 1024);
     size_t width = reader->keeps_dictionary || !reader->width ? sizeof(int32_t) : reader->width;
     struct buf *slots = reader->keeps_dictionary ? &reader->indices
                         : reader->width          ? &reader->values.data
                                                  : &reader->values.ends;
-    bool has_room = !reader->walk.leaf->max_def || buf_reserve(&reader->def, likely);
-    has_room = has_room && (!reader->walk.leaf->max_rep || buf_reserve(&reader->rep, likely));
-    has_room = has_room && (!reader->reads_values || buf_reserve(slots, likely * width));
+    struct parquet_memory *pool = reader->walk.pool;
+    bool has_room = !reader->walk.leaf->max_def || pool_reserve(pool, &reader->def, likely);
+    has_room =
+        has_room && (!reader->walk.leaf->max_rep || pool_reserve(pool, &reader->rep, likely));
+    has_room =
+        has_room && (!reader->reads_values || pool_reserve(pool, slots, (likely + 1) * width));
     if (!has_room) /* it was only likely */
         reader->def.failed = reader->rep.failed = slots->failed = false;
 }
@@ -362,8 +387,6 @@ enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struc
         return out_of_room(reader, chunk->offset, err);
     for (size_t i = 0; i < reader->plan->count; i++)
         TRY(read_piece(reader, &reader->plan->pieces[i], err));
-    buf_deinit(&reader->walk.expanded);
-    buf_deinit(&reader->scratch);
-    buf_deinit(&reader->scratch_ends);
+    drop_scratch(reader);
     return STATUS_OK;
 }

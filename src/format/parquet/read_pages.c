@@ -163,7 +163,7 @@ static enum status expand(struct page_walk *walk, const struct page *page, bool 
                           "the pages expand to more than %" PRIu64 " bytes",
                           walk->expanded_bytes_max);
     walk->expanded_bytes += bytes;
-    if (!buf_extend(&walk->expanded, bytes))
+    if (!pool_extend(walk->pool, &walk->expanded, bytes))
         return page_fault(walk, page->offset, STATUS_NO_MEMORY, err, "no memory for %zu bytes",
                           bytes);
     enum status status = expand_codec(walk, stored, walk->expanded.data, bytes, &cause);

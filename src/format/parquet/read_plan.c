@@ -196,23 +196,22 @@ enum status parquet_reader_read_rows(struct parquet_reader *reader, size_t group
                                      struct arrow_batch *out_batch, struct error *err)
 {
     struct parquet_plan plan = {.group = 0};
-    struct arena bytes = {0};
-    struct span *spans = NULL;
+    struct span *spans;
+    struct buf *bytes;
     enum status status;
     TRY(parquet_reader_plan_rows(reader, group, rows, count, &plan, err));
-    arena_init(&bytes, 0); /* the plan is bounded */
-    spans = arena_alloc_zero(&bytes, plan.range_count + 1, sizeof *spans);
+    spans = mem_alloc_zero(plan.range_count + 1, sizeof *spans);
+    bytes = mem_alloc_zero(plan.range_count + 1, sizeof *bytes);
     status = STATUS_OK;
     for (size_t i = 0; i < plan.range_count; i++) {
         const struct parquet_range *range = &plan.ranges[i];
-        uint8_t *place = spans ? arena_alloc(&bytes, (size_t)range->bytes + 1) : NULL;
-        if (!place) {
+        if (!spans || !bytes || !pool_reserve(reader->pool, &bytes[i], (size_t)range->bytes + 1)) {
             status = error_set(err, STATUS_NO_MEMORY, "parquet: row group %zu: no memory", group);
             goto done;
         }
-        spans[i] = span_of(place, (size_t)range->bytes);
+        spans[i] = span_of(bytes[i].data, (size_t)range->bytes);
         status = file_fetch(reader->file, &reader->fetches, range->offset, (size_t)range->bytes,
-                            place, err);
+                            bytes[i].data, err);
         if (status != STATUS_OK) {
             error_prefix(err, "parquet: column %.100s, row group %zu",
                          reader->file->leaves[range->leaf].path, group);
@@ -221,7 +220,10 @@ enum status parquet_reader_read_rows(struct parquet_reader *reader, size_t group
     }
     status = parquet_reader_decode_rows(reader, &plan, spans, out_batch, err);
 done:
-    arena_deinit(&bytes);
+    for (size_t i = 0; bytes && i < plan.range_count; i++)
+        pool_give(reader->pool, &bytes[i]);
+    mem_free(bytes);
+    mem_free(spans);
     parquet_plan_deinit(&plan);
     return status;
 }

@@ -26,6 +26,43 @@ static enum status out_of_room(const struct leaf_reader *reader, const struct pa
 
 /* ---- byte arrays ---- */
 
+/* Most values are short: so many bytes are copied whatever the length, and there must be as many at
+ * both places. */
+enum { COPY_SLACK = 32 };
+
+static inline void copy_wide(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    memcpy(to, from, COPY_SLACK);
+    if (__builtin_expect(bytes > COPY_SLACK, 0))
+        memcpy(to + COPY_SLACK, from + COPY_SLACK, bytes - COPY_SLACK);
+}
+
+static size_t buf_room(const struct buf *buf)
+{
+    return buf->capacity - buf->length;
+}
+
+/* Room for `bytes` more; where memory must be had for them, for as many as the rest of the chunk is
+ * likely to take. */
+static bool reserve_bytes(struct leaf_reader *reader, struct buf *data, size_t bytes, size_t count)
+{
+    struct parquet_memory *pool = reader->walk.pool;
+    size_t needed = data->length + bytes, slots = reader->slot_count + count, likely;
+    if (data->data && data->capacity >= needed)
+        return true;
+    if (data == &reader->values.data && slots && SIZE_MUL(needed, reader->slots_likely, &likely)) {
+        likely = likely / slots + likely / slots / 32;
+        if (likely > needed && likely <= data->bytes_max &&
+            pool_reserve(pool, data, likely - data->length))
+            return true;
+        data->failed = false;
+    }
+    if (pool_reserve(pool, data, bytes + COPY_SLACK))
+        return true;
+    data->failed = false;
+    return pool_reserve(pool, data, bytes) && buf_reserve_place(data, bytes);
+}
+
 /* What was appended behind `start`, whose values end at `ends`, must be text where text is due. */
 static enum status check_text(const struct leaf_reader *reader, const struct page *page,
                               const struct buf *data, size_t start, const int32_t *ends,
@@ -39,25 +76,105 @@ static enum status check_text(const struct leaf_reader *reader, const struct pag
     return is_text ? STATUS_OK : corrupt(reader, page, err, "text that is not UTF-8");
 }
 
+/* The values of a page in stretches: those of rows that are wanted, and those between, which become
+ * empty. */
+struct value_walk {
+    const struct leaf_reader *reader;
+    size_t count;  /* of the page */
+    bool is_whole; /* all are wanted */
+    size_t run;
+    size_t first, length; /* the stretch at hand */
+    bool is_wanted;
+};
+
+static bool wants_all_values(const struct leaf_reader *reader)
+{
+    return !reader->rows || reader->watch;
+}
+
+static bool next_values(struct value_walk *walk)
+{
+    const struct kept_run *runs = (const struct kept_run *)(const void *)walk->reader->runs.data;
+    size_t end = walk->count;
+    walk->first += walk->length;
+    walk->is_wanted = walk->is_whole;
+    if (!walk->is_whole && walk->run < walk->reader->run_count) {
+        const struct kept_run *run = &runs[walk->run];
+        walk->is_wanted = run->value == walk->first;
+        end = walk->is_wanted ? run->value + run->values : run->value;
+        walk->run += walk->is_wanted;
+    }
+    walk->length = end - walk->first;
+    return walk->first < walk->count;
+}
+
+struct plain_copy {
+    const uint8_t *at, *source_end, *data;
+    uint8_t *to, *room_end;
+    size_t left; /* bytes for values, when every length has its place */
+};
+
+static bool copy_plain(struct plain_copy *copy, int32_t *ends, size_t count)
+{
+    const uint8_t *at = copy->at, *source_end = copy->source_end, *data = copy->data;
+    uint8_t *to = copy->to, *room_end = copy->room_end;
+    size_t left = copy->left;
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = get_le32(at);
+        at += 4;
+        if (bytes > left)
+            return false;
+        if (source_end - at >= COPY_SLACK && room_end - to >= COPY_SLACK)
+            copy_wide(to, at, bytes);
+        else
+            copy_short(to, at, bytes);
+        left -= bytes;
+        at += bytes;
+        to += bytes;
+        ends[i] = (int32_t)(to - data);
+    }
+    copy->at = at;
+    copy->to = to;
+    copy->left = left;
+    return true;
+}
+
+static bool skip_plain(struct plain_copy *copy, int32_t *ends, size_t count)
+{
+    int32_t end = (int32_t)(copy->to - copy->data);
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = get_le32(copy->at);
+        if (bytes > copy->left)
+            return false;
+        copy->left -= bytes;
+        copy->at += 4 + bytes;
+        ends[i] = end;
+    }
+    return true;
+}
+
 static enum status append_plain(struct leaf_reader *reader, const struct page *page,
                                 struct cursor *in, struct buf *data, int32_t *ends, size_t count,
                                 struct error *err)
 {
     if (count > cursor_left(in) / 4)
         return corrupt(reader, page, err, "fewer values than there should be");
-    if (!buf_reserve_place(data, cursor_left(in)))
+    struct plain_copy copy = {.left = cursor_left(in) - 4 * count};
+    if (!reserve_bytes(reader, data, copy.left, count))
         return out_of_room(reader, page, data, err);
-    uint8_t *to = data->data + data->length;
-    for (size_t i = 0; i < count; i++) {
-        size_t bytes = cursor_get_le32(in);
-        const uint8_t *value = cursor_take(in, bytes);
-        if (!value)
+    copy.at = in->at;
+    copy.source_end = in->at + cursor_left(in);
+    copy.data = data->data;
+    copy.to = data->data + data->length;
+    copy.room_end = data->data + data->capacity;
+    bool is_whole = data != &reader->values.data || wants_all_values(reader);
+    struct value_walk walk = {.reader = reader, .count = count, .is_whole = is_whole};
+    while (next_values(&walk))
+        if (!(walk.is_wanted ? copy_plain(&copy, ends + walk.first, walk.length)
+                             : skip_plain(&copy, ends + walk.first, walk.length)))
             return corrupt(reader, page, err, "a value that ends behind the page");
-        copy_short(to, value, bytes);
-        to += bytes;
-        ends[i] = (int32_t)(to - data->data);
-    }
-    data->length = (size_t)(to - data->data);
+    data->length = (size_t)(copy.to - data->data);
+    in->at = copy.at;
     return STATUS_OK;
 }
 
@@ -108,7 +225,8 @@ static enum status append_delta(struct leaf_reader *reader, const struct page *p
     struct buf *scratch = &reader->scratch_ends;
     size_t last = data->length, last_bytes = 0;
     buf_clear(scratch);
-    int32_t *prefix = (int32_t *)(void *)buf_extend(scratch, (count + 1) * sizeof *prefix);
+    int32_t *prefix =
+        (int32_t *)(void *)pool_extend(reader->walk.pool, scratch, (count + 1) * sizeof *prefix);
     if (!prefix)
         return out_of_room(reader, page, scratch, err);
     TRY(read_lengths(reader, page, in, prefix, count, &sum, err));
@@ -280,7 +398,7 @@ static enum status read_converted(struct leaf_reader *reader, const struct page 
         return read_fixed(reader, page, in, out, count, err);
     buf_clear(&reader->scratch);
     if (!SIZE_MUL(count, (size_t)reader->physical_width, &bytes) ||
-        !buf_extend(&reader->scratch, bytes + 1))
+        !pool_extend(reader->walk.pool, &reader->scratch, bytes + 1))
         return out_of_room(reader, page, &reader->scratch, err);
     TRY(read_fixed(reader, page, in, reader->scratch.data, count, err));
     return convert(reader->conversion, reader->scratch.data, out, count)
@@ -289,6 +407,14 @@ static enum status read_converted(struct leaf_reader *reader, const struct page 
 }
 
 /* ---- dictionaries ---- */
+
+static size_t longest(const int32_t *ends, size_t count)
+{
+    int32_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = ends[i + 1] - ends[i] > most ? ends[i + 1] - ends[i] : most;
+    return (size_t)most;
+}
 
 enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *page,
                                  struct error *err)
@@ -304,15 +430,17 @@ enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *
     if (count > page->body.length * 8 || !SIZE_MUL(count, (size_t)reader->width, &bytes))
         return corrupt(reader, page, err, "more values than bytes");
     if (reader->width) {
-        if (!buf_extend(&to->data, bytes + 1))
+        if (!pool_extend(reader->walk.pool, &to->data, bytes + 1))
             return out_of_room(reader, page, &to->data, err);
         TRY(read_converted(reader, &plain, &in, to->data.data, count, err));
     } else {
-        int32_t *ends = (int32_t *)(void *)buf_extend(&to->ends, (count + 1) * sizeof *ends);
+        int32_t *ends = (int32_t *)(void *)pool_extend(reader->walk.pool, &to->ends,
+                                                       (count + 1) * sizeof *ends);
         if (!ends)
             return out_of_room(reader, page, &to->ends, err);
         buf_truncate(&to->ends, to->ends.length - sizeof *ends);
         TRY(append_bytes(reader, &plain, &in, &to->data, ends, count, err));
+        reader->dictionary_entry_max = longest((const int32_t *)(const void *)to->ends.data, count);
     }
     reader->has_dictionary = true;
     reader->dictionary_count = reader->dictionary_page_count = count;
@@ -328,10 +456,8 @@ static enum status read_indices(struct leaf_reader *reader, const struct page *p
     if (!reader->has_dictionary)
         return corrupt(reader, page, err, "no dictionary before it");
     unsigned width = cursor_get_byte(in);
-    if (in->failed || !decode_hybrid_u32(in, width, out, count))
+    if (in->failed || !decode_hybrid_u32(in, width, out, count, &greatest))
         return corrupt(reader, page, err, "damaged indices");
-    for (size_t i = 0; i < count; i++)
-        greatest = out[i] > greatest ? out[i] : greatest;
     if (greatest >= reader->dictionary_page_count)
         return page_fault(&reader->walk, page->offset, STATUS_CORRUPT, err,
                           "index %" PRIu32 " into a dictionary of %zu", greatest,
@@ -353,42 +479,128 @@ static void gather_fixed(const uint8_t *dictionary, size_t width, const uint32_t
             copy_short(out + width * i, dictionary + width * indices[i], width);
 }
 
-/* Room for `bytes` more; where memory must be had for them, for as many as the rest of the chunk is
- * likely to take. */
-static bool reserve_values(struct leaf_reader *reader, size_t bytes, size_t count)
+static uint64_t sum_lengths(const int32_t *from, const uint32_t *indices, size_t count)
 {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (uint32_t)(from[indices[i] + 1] - from[indices[i]]);
+    return sum;
+}
+
+enum { RUN = 8 };
+
+static inline bool is_run(const uint32_t *indices)
+{
+    uint32_t differences = 0;
+    for (int i = 1; i < RUN; i++)
+        differences |= indices[i] ^ indices[0];
+    return !differences;
+}
+
+/* Behind `to`, where there is room for the values and COPY_SLACK behind each of them. Returns where
+ * they end. No value is longer than `most`, if that is a constant up to COPY_SLACK. */
+__attribute__((always_inline)) static inline uint8_t *
+gather_up_to(size_t most, const struct values *dictionary, const uint32_t *indices,
+             const uint8_t *data, uint8_t *to, int32_t *ends, size_t count)
+{
+    const int32_t *from = (const int32_t *)(const void *)dictionary->ends.data;
+    const uint8_t *bytes = dictionary->data.data;
+    for (size_t i = 0; i < count; i++) {
+        const int32_t *place = &from[indices[i]];
+        const uint8_t *value = bytes + place[0];
+        size_t length = (size_t)(place[1] - place[0]);
+        if (i + RUN <= count && i % RUN == 0 && is_run(indices + i)) {
+            uint8_t start[COPY_SLACK];
+            memcpy(start, value, size_min(most, COPY_SLACK));
+            for (int j = 0; j < RUN; j++) {
+                memcpy(to, start, size_min(most, COPY_SLACK));
+                if (most > COPY_SLACK && length > COPY_SLACK)
+                    memcpy(to + COPY_SLACK, value + COPY_SLACK, length - COPY_SLACK);
+                to += length;
+                ends[i + (size_t)j] = (int32_t)(to - data);
+            }
+            i += RUN - 1;
+            continue;
+        }
+        memcpy(to, value, size_min(most, COPY_SLACK));
+        if (most > COPY_SLACK && length > COPY_SLACK)
+            memcpy(to + COPY_SLACK, value + COPY_SLACK, length - COPY_SLACK);
+        to += length;
+        ends[i] = (int32_t)(to - data);
+    }
+    return to;
+}
+
+static uint8_t *gather_wide(const struct leaf_reader *reader, const uint32_t *indices,
+                            const uint8_t *data, uint8_t *to, int32_t *ends, size_t count)
+{
+    if (reader->dictionary_entry_max <= 16)
+        return gather_up_to(16, &reader->dictionary, indices, data, to, ends, count);
+    if (reader->dictionary_entry_max <= COPY_SLACK)
+        return gather_up_to(COPY_SLACK, &reader->dictionary, indices, data, to, ends, count);
+    return gather_up_to(SIZE_MAX, &reader->dictionary, indices, data, to, ends, count);
+}
+
+/* The same where there is no more room than they take. */
+static uint8_t *gather_narrow(const struct values *dictionary, const uint32_t *indices,
+                              const uint8_t *data, uint8_t *to, int32_t *ends, size_t count)
+{
+    const int32_t *from = (const int32_t *)(const void *)dictionary->ends.data;
+    for (size_t i = 0; i < count; i++) {
+        size_t start = (size_t)from[indices[i]], length = (size_t)from[indices[i] + 1] - start;
+        if (length)
+            copy_short(to, dictionary->data.data + start, length);
+        to += length;
+        ends[i] = (int32_t)(to - data);
+    }
+    return to;
+}
+
+/* Some values at a time, so that room for the longest entry each is not much; where there is not
+ * that much, for what they have. */
+static enum status gather_stretch(struct leaf_reader *reader, const struct page *page,
+                                  const uint32_t *indices, int32_t *ends, size_t count,
+                                  struct error *err)
+{
+    enum { VALUES_A_STEP = 256, ENTRY_BYTES_MAX = 1024 };
+    const struct values *dictionary = &reader->dictionary;
+    const int32_t *from = (const int32_t *)(const void *)dictionary->ends.data;
     struct buf *data = &reader->values.data;
-    size_t needed = data->length + bytes, slots = reader->slot_count + count, likely;
-    if (data->data && data->capacity >= needed)
-        return true;
-    if (slots && SIZE_MUL(needed / slots + 1, reader->slots_likely, &likely) && likely > needed &&
-        likely <= data->bytes_max && buf_reserve(data, likely - data->length))
-        return true;
-    data->failed = false;
-    return buf_reserve_place(data, bytes);
+    bool is_reserved = false, has_slack = reader->dictionary_entry_max <= ENTRY_BYTES_MAX &&
+                                          buf_room(&dictionary->data) >= COPY_SLACK;
+    for (size_t i = 0, step; i < count; i += step) {
+        step = size_min(count - i, VALUES_A_STEP);
+        size_t room = step * reader->dictionary_entry_max + COPY_SLACK;
+        if (!is_reserved && !(has_slack && buf_room(data) >= room)) {
+            uint64_t sum = sum_lengths(from, indices + i, count - i);
+            if (sum > INT32_MAX || !reserve_bytes(reader, data, (size_t)sum, count))
+                return out_of_room(reader, page, data, err);
+            is_reserved = true;
+        }
+        uint8_t *to = data->data + data->length;
+        if (has_slack && buf_room(data) >= room)
+            to = gather_wide(reader, indices + i, data->data, to, ends + i, step);
+        else
+            to = gather_narrow(dictionary, indices + i, data->data, to, ends + i, step);
+        data->length = (size_t)(to - data->data);
+    }
+    return STATUS_OK;
 }
 
 static enum status gather_bytes(struct leaf_reader *reader, const struct page *page,
                                 const uint32_t *indices, int32_t *ends, size_t count,
                                 struct error *err)
 {
-    const int32_t *from = (const int32_t *)(const void *)reader->dictionary.ends.data;
-    const uint8_t *bytes = reader->dictionary.data.data;
-    struct buf *data = &reader->values.data;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += (uint32_t)(from[indices[i] + 1] - from[indices[i]]);
-    if (sum > INT32_MAX || !reserve_values(reader, (size_t)sum, count))
-        return out_of_room(reader, page, data, err);
-    uint8_t *to = data->data + data->length;
-    for (size_t i = 0; i < count; i++) {
-        size_t start = (size_t)from[indices[i]], length = (size_t)from[indices[i] + 1] - start;
-        if (length)
-            copy_short(to, bytes + start, length);
-        to += length;
-        ends[i] = (int32_t)(to - data->data);
+    struct value_walk walk = {
+        .reader = reader, .count = count, .is_whole = wants_all_values(reader)};
+    while (next_values(&walk)) {
+        int32_t end = (int32_t)reader->values.data.length;
+        if (walk.is_wanted)
+            TRY(gather_stretch(reader, page, indices + walk.first, ends + walk.first, walk.length,
+                               err));
+        for (size_t i = 0; !walk.is_wanted && i < walk.length; i++)
+            ends[walk.first + i] = end;
     }
-    data->length = (size_t)(to - data->data);
     return STATUS_OK;
 }
 
@@ -406,7 +618,8 @@ static enum status read_kept(struct leaf_reader *reader, const struct page *page
     struct values *to = &reader->dictionary;
     if (is_dictionary_encoding(page->encoding))
         return read_indices(reader, page, in, indices, count, err);
-    int32_t *ends = (int32_t *)(void *)buf_extend(&to->ends, (count + 1) * sizeof *ends);
+    int32_t *ends =
+        (int32_t *)(void *)pool_extend(reader->walk.pool, &to->ends, (count + 1) * sizeof *ends);
     if (!ends || reader->dictionary_count > INT32_MAX - count)
         return out_of_room(reader, page, &to->ends, err);
     buf_truncate(&to->ends, to->ends.length - sizeof *ends);
@@ -427,7 +640,8 @@ static enum status read_plain(struct leaf_reader *reader, const struct page *pag
         return out ? read_converted(reader, page, in, out, count, err)
                    : append_bytes(reader, page, in, &reader->values.data, ends, count, err);
     buf_clear(scratch);
-    uint32_t *indices = (uint32_t *)(void *)buf_extend(scratch, (count + 1) * sizeof *indices);
+    uint32_t *indices =
+        (uint32_t *)(void *)pool_extend(reader->walk.pool, scratch, (count + 1) * sizeof *indices);
     if (!indices)
         return out_of_room(reader, page, scratch, err);
     TRY(read_indices(reader, page, in, indices, count, err));

@@ -8,6 +8,8 @@
 
 /* ---- binding ---- */
 
+enum { MEMORY_BYTES_MAX = 256 << 20 };
+
 struct binder {
     struct parquet_reader *reader;
     struct error *err;
@@ -170,8 +172,11 @@ enum status parquet_reader_create(const struct parquet_file *file,
     reader->options = *options;
     reader->index = &reader->own_index;
     group_index_init(&reader->own_index, file);
+    reader->pool = options->memory ? options->memory : parquet_memory_create(MEMORY_BYTES_MAX);
+    if (options->memory)
+        pool_share(reader->pool);
     reader->schema = options->schema ? options->schema : &file->schema;
-    enum status status = bind_all(&binder);
+    enum status status = reader->pool ? bind_all(&binder) : out_of_memory(&binder);
     if (status == STATUS_OK)
         *out_reader = reader;
     else
@@ -184,6 +189,10 @@ void parquet_reader_destroy(struct parquet_reader *reader)
     if (!reader)
         return;
     codec_expander_destroy(reader->zstd);
+    if (reader->options.memory)
+        pool_leave(reader->pool);
+    else
+        parquet_memory_destroy(reader->pool);
     group_index_deinit(&reader->own_index);
     arena_deinit(&reader->arena);
     mem_free(reader);
@@ -251,17 +260,16 @@ enum status parquet_reader_decode(struct parquet_reader *reader, size_t group,
 }
 
 static enum status fetch(struct parquet_reader *reader, const struct parquet_range *range,
-                         size_t group, struct span *out_bytes, struct error *err)
+                         size_t group, struct buf *out_bytes, struct error *err)
 {
     const char *path = reader->file->leaves[range->leaf].path;
     if (range->bytes > SIZE_MAX / 2)
         return error_set(err, STATUS_LIMIT, "parquet: column %.100s: too large", path);
-    uint8_t *place = mem_alloc((size_t)range->bytes + 1);
-    if (!place)
+    if (!pool_reserve(reader->pool, out_bytes, (size_t)range->bytes + 1))
         return error_set(err, STATUS_NO_MEMORY, "parquet: column %.100s: no memory", path);
-    *out_bytes = span_of(place, (size_t)range->bytes);
-    if (file_fetch(reader->file, &reader->fetches, range->offset, (size_t)range->bytes, place,
-                   err) != STATUS_OK)
+    out_bytes->length = (size_t)range->bytes;
+    if (file_fetch(reader->file, &reader->fetches, range->offset, out_bytes->length,
+                   out_bytes->data, err) != STATUS_OK)
         return error_prefix(err, "parquet: column %.100s, row group %zu", path, group);
     return STATUS_OK;
 }
@@ -287,34 +295,29 @@ static enum status check_ranges(const struct parquet_reader *reader, size_t grou
     return STATUS_OK;
 }
 
-static void free_span(struct span bytes)
-{
-    union { /* ours, and not written through while it is a span */
-        const uint8_t *in;
-        void *out;
-    } memory = {.in = bytes.data};
-    mem_free(memory.out);
-}
-
 enum status parquet_reader_read(struct parquet_reader *reader, size_t group,
                                 struct arrow_batch *out_batch, struct error *err)
 {
     size_t count = reader->leaf_count;
     struct parquet_range *ranges = mem_alloc((count + 1) * sizeof *ranges);
     struct span *spans = mem_alloc_zero(count + 1, sizeof *spans);
+    struct buf *bytes = mem_alloc_zero(count + 1, sizeof *bytes);
     enum status status = STATUS_OK;
-    if (!ranges || !spans) {
+    if (!ranges || !spans || !bytes) {
         status = error_set(err, STATUS_NO_MEMORY, "parquet: no memory for a plan");
         goto done;
     }
     parquet_reader_plan(reader, group, ranges);
     TRY_OR_DONE(status, check_ranges(reader, group, ranges, err));
-    for (size_t i = 0; i < count; i++)
-        TRY_OR_DONE(status, fetch(reader, &ranges[i], group, &spans[i], err));
+    for (size_t i = 0; i < count; i++) {
+        TRY_OR_DONE(status, fetch(reader, &ranges[i], group, &bytes[i], err));
+        spans[i] = span_of(bytes[i].data, bytes[i].length);
+    }
     status = parquet_reader_decode(reader, group, spans, out_batch, err);
 done:
-    for (size_t i = 0; spans && i < count; i++)
-        free_span(spans[i]);
+    for (size_t i = 0; bytes && i < count; i++)
+        pool_give(reader->pool, &bytes[i]);
+    mem_free(bytes);
     mem_free(spans);
     mem_free(ranges);
     return status;

@@ -3,8 +3,8 @@
  * Shared by the reading half of this module. read_footer.c and read_schema.c make a parquet_file of
  * a footer; reader.c binds what is wanted to what is there; read_plan.c finds the pages of some
  * rows; read_pages.c walks them, read_values.c puts their values where Arrow wants them, with the
- * encodings of decode.c, read_cut.c drops the rows around those; read_assemble.c makes lists and
- * structs of the levels.
+ * encodings of decode.c and unpack.c, read_cut.c drops the rows around those; read_assemble.c makes
+ * lists and structs of the levels; read_pool.c has the memory for all of it.
  */
 #ifndef SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
 #define SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
@@ -45,7 +45,8 @@ enum status schema_build(struct parquet_file *file, const struct schema_element 
 
 /* RLE / bit-packed hybrid of `count` values. */
 bool decode_hybrid_u8(struct cursor *in, unsigned width, uint8_t *out, size_t count);
-bool decode_hybrid_u32(struct cursor *in, unsigned width, uint32_t *out, size_t count);
+bool decode_hybrid_u32(struct cursor *in, unsigned width, uint32_t *out, size_t count,
+                       uint32_t *out_greatest);
 /* The levels of old files: packed from the most significant bit, `count` of them. */
 bool decode_bit_packed(struct cursor *in, unsigned width, uint8_t *out, size_t count);
 /* DELTA_BINARY_PACKED; exactly `count` values must be there. */
@@ -53,6 +54,27 @@ bool decode_delta_i32(struct cursor *in, int32_t *out, size_t count);
 bool decode_delta_i64(struct cursor *in, int64_t *out, size_t count);
 bool decode_stream_split(struct cursor *in, size_t width, uint8_t *out, size_t count);
 bool decode_plain_bools(struct cursor *in, uint8_t *out, size_t count); /* a byte each */
+
+/* `count` bit-packed values, of 1 to 32 bits; returns the greatest. The scalar ones are what the
+ * others come to where the processor does not have more. */
+uint32_t unpack_u32(const uint8_t *bits, size_t bytes, unsigned width, uint32_t *out, size_t count);
+uint32_t unpack_u32_scalar(const uint8_t *bits, size_t bytes, unsigned width, uint32_t *out,
+                           size_t count);
+void unpack_bits(const uint8_t *bits, uint8_t *out, size_t count); /* of one bit, a byte each */
+void unpack_bits_scalar(const uint8_t *bits, uint8_t *out, size_t count);
+
+/* ---- memory that is used again ---- */
+
+void pool_share(struct parquet_memory *pool); /* one more that it must live for */
+void pool_leave(struct parquet_memory *pool); /* accepts NULL */
+/* buf_reserve and buf_extend, with what was given back where something fits. The functions below
+ * take NULL for a pool too: of none. */
+bool pool_reserve(struct parquet_memory *pool, struct buf *buf, size_t bytes);
+uint8_t *pool_extend(struct parquet_memory *pool, struct buf *buf, size_t bytes);
+void pool_give(struct parquet_memory *pool, struct buf *buf); /* buf_deinit */
+/* The buffer's memory lives as long as the arena, which counts it, then is given back; `buf` is
+ * empty. False: nothing was done. */
+bool pool_lend(struct parquet_memory *pool, struct buf *buf, struct arena *arena);
 
 /* ---- pages ---- */
 
@@ -77,6 +99,7 @@ struct page_walk {
     uint64_t offset;
     bool skips_checksums, skips_dictionary;
     struct codec_expander **zstd;                /* made when it is needed, and kept by its owner */
+    struct parquet_memory *pool;                 /* of the buffers; may be NULL */
     bool has_begun;                              /* a page of values or a dictionary came by */
     struct buf expanded;                         /* the page at hand */
     uint64_t expanded_bytes, expanded_bytes_max; /* of all pages */
@@ -160,6 +183,11 @@ struct values {
     struct buf ends; /* int32, byte arrays: 0, then where each value ends in `data` */
 };
 
+/* Levels of a page whose rows are wanted, with their slots and values; counted from its first. */
+struct kept_run {
+    size_t level, levels, slot, slots, value, values;
+};
+
 struct leaf_reader {
     struct page_walk walk;
     enum conversion conversion;
@@ -185,11 +213,15 @@ struct leaf_reader {
     struct buf indices;       /* instead, where the dictionary is kept: int32 a slot */
     struct values dictionary; /* of the page; kept: and of plain values behind it */
     size_t dictionary_page_count, dictionary_count;
+    size_t dictionary_entry_max; /* bytes, of the page's byte arrays */
     bool has_dictionary;
     struct buf scratch, scratch_ends;
+    struct buf runs; /* kept_run, of the page at hand, where `rows` says what is wanted */
+    size_t run_count;
 };
 
 void leaf_reader_deinit(struct leaf_reader *reader);           /* accepts a zeroed one */
+void leaf_reader_drop_values(struct leaf_reader *reader);      /* all but its levels */
 uint32_t leaf_physical_width(const struct parquet_leaf *leaf); /* 0: byte arrays */
 /* The pages of its plan, of which the wanted rows are kept. Begin with the walk and the members
  * above `row_at` set. */
@@ -201,9 +233,14 @@ enum status leaf_read_values(struct leaf_reader *reader, const struct page *page
 enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *page,
                                  struct error *err) MUST_CHECK;
 
-/* Of a page whose `levels` levels and `slots` slots were appended behind those that are kept, with
- * rows from `row_at` on: takes back those of other rows than are wanted, and counts what is left.
- */
+/* Levels from `least` on. */
+size_t count_levels_from(const uint8_t *levels, size_t count, uint8_t least);
+/* Of a page whose levels were appended behind those that are kept, with rows from `row_at` on: the
+ * runs that are wanted. Byte arrays outside of them are read as empty, unless they are watched.
+ * False: no memory. */
+bool leaf_find_runs(struct leaf_reader *reader, size_t levels) MUST_CHECK;
+/* Of a page whose `levels` levels and `slots` slots were appended behind those that are kept:
+ * takes back those outside of the runs, and counts what is left. */
 void leaf_keep_rows(struct leaf_reader *reader, size_t levels, size_t slots);
 
 /* ---- what is wanted, bound to what is there ---- */
@@ -225,6 +262,7 @@ struct parquet_reader {
     size_t leaf_count;
     uint32_t *places;            /* of each leaf of the file among them, or UINT32_MAX */
     struct codec_expander *zstd; /* NULL until a page needs it */
+    struct parquet_memory *pool;
     struct group_index own_index;
     struct group_index *index; /* its own, or one that several readers share */
     struct fetches fetches;    /* of pages */

@@ -35,7 +35,8 @@ static enum status open_conditions(struct parquet_scan *scan,
                                    const struct parquet_read_options *read, struct error *err)
 {
     struct parquet_read_options options = {.schema = &scan->condition_schema,
-                                           .skips_checksums = read->skips_checksums};
+                                           .skips_checksums = read->skips_checksums,
+                                           .memory = read->memory};
     size_t count = scan->filter.count;
     const char **names = arena_alloc(&scan->arena, count * sizeof *names);
     if (!names)
@@ -77,18 +78,57 @@ static bool find_column(const struct binding *bindings, const struct arrow_array
     return false;
 }
 
-static enum status apply_all(struct parquet_scan *scan, const struct arrow_batch *batch,
-                             uint8_t *matches, struct error *err)
+static enum status apply_condition(struct parquet_scan *scan, const struct arrow_batch *batch,
+                                   uint32_t number, uint8_t *matches, struct error *err)
 {
-    for (size_t i = 0; i < scan->filter.count; i++) {
-        const struct parquet_condition *condition = &scan->filter.conditions[i];
-        const struct arrow_field *field;
-        const struct arrow_array *array;
-        CHECK(find_column(scan->conditions->bindings, batch->columns, batch->schema->field_count,
-                          condition->leaf, &field, &array));
-        TRY(condition_apply(scan->file, condition, field, array, matches, err));
+    const struct parquet_condition *condition = &scan->filter.conditions[number];
+    const struct arrow_field *field;
+    const struct arrow_array *array;
+    CHECK(find_column(scan->conditions->bindings, batch->columns, batch->schema->field_count,
+                      condition->leaf, &field, &array));
+    return condition_apply(scan->file, condition, field, array, matches, err);
+}
+
+/* The next term and those that it joins: clears what does not match. Each of those that OR joins
+ * looks only at what the ones before it have left. */
+static enum status apply_term(struct parquet_scan *scan, struct filter_walk *walk,
+                              const struct arrow_batch *batch, uint8_t *matches, struct error *err)
+{
+    struct parquet_term term = filter_walk_next(walk);
+    size_t count = (size_t)batch->length;
+    enum status status = STATUS_OK;
+    if (term.kind == PARQUET_TERM_CONDITION)
+        return apply_condition(scan, batch, term.number, matches, err);
+    if (term.kind == PARQUET_TERM_AND) {
+        for (uint32_t i = 0; i < term.number; i++)
+            TRY(apply_term(scan, walk, batch, matches, err));
+        return STATUS_OK;
     }
-    return STATUS_OK;
+    uint8_t *left = mem_copy(matches, count), *some = mem_alloc(count);
+    if (!left || !some) {
+        status = error_set(err, STATUS_NO_MEMORY, "parquet: no memory for a filter");
+        goto done;
+    }
+    for (uint32_t i = 0; i < term.number; i++) {
+        memcpy(some, left, count);
+        TRY_OR_DONE(status, apply_term(scan, walk, batch, some, err));
+        for (size_t row = 0; row < count; row++)
+            left[row] &= !some[row];
+    }
+    for (size_t row = 0; row < count; row++)
+        matches[row] &= !left[row];
+done:
+    mem_free(left);
+    mem_free(some);
+    return status;
+}
+
+static enum status apply_filter(struct parquet_scan *scan, const struct arrow_batch *batch,
+                                uint8_t *matches, struct error *err)
+{
+    struct filter_walk walk;
+    filter_walk_init(&walk, &scan->filter);
+    return apply_term(scan, &walk, batch, matches, err);
 }
 
 /* ---- a row group ---- */
@@ -136,7 +176,7 @@ static enum status match_rows(struct parquet_scan *scan, size_t group,
         goto done;
     }
     memset(matches, 1, length);
-    TRY_OR_DONE(status, apply_all(scan, &batch, matches, err));
+    TRY_OR_DONE(status, apply_filter(scan, &batch, matches, err));
     rows =
         arena_alloc(&scan->rows, (count_runs(matches, length) + *inout_count + 1) * sizeof *rows);
     if (!rows) {

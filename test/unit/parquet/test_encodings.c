@@ -139,12 +139,50 @@ static void test_bloom_finds(void **state)
     }
 }
 
+/* Each width and many counts against bits that were looked at one by one, in memory that ends with
+ * them; the scalar twins too, which other processors have. */
+static void test_unpacking(void **state)
+{
+    (void)state;
+    enum { COUNT = 100 };
+    struct random random;
+    uint32_t wanted[COUNT], got[COUNT];
+    uint8_t small[COUNT];
+    random_init(&random, 9);
+    for (unsigned width = 1; width <= 32; width++) {
+        for (size_t count = 0; count <= COUNT; count++) {
+            size_t bytes = (count * width + 7) / 8 + random_below(&random, 4);
+            uint8_t *bits = mem_alloc(bytes);
+            uint32_t most = 0;
+            assert_non_null(bits);
+            for (size_t i = 0; i < bytes; i++)
+                bits[i] = (uint8_t)random_next(&random);
+            for (size_t i = 0; i < count; i++) {
+                wanted[i] = 0;
+                for (size_t b = 0, at = i * width; b < width; b++, at++)
+                    wanted[i] |= (uint32_t)(bits[at / 8] >> at % 8 & 1) << b;
+                most = wanted[i] > most ? wanted[i] : most;
+            }
+            assert_int_equal(unpack_u32(bits, bytes, width, got, count), most);
+            assert_memory_equal(got, wanted, count * sizeof *got);
+            assert_int_equal(unpack_u32_scalar(bits, bytes, width, got, count), most);
+            assert_memory_equal(got, wanted, count * sizeof *got);
+            for (int twin = 0; width == 1 && twin < 2; twin++) {
+                (twin ? unpack_bits_scalar : unpack_bits)(bits, small, count);
+                for (size_t i = 0; i < count; i++)
+                    assert_int_equal(small[i], wanted[i]);
+            }
+            mem_free(bits);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_delta_integers), cmocka_unit_test(test_delta_bytes_of_the_format),
         cmocka_unit_test(test_stream_split),   cmocka_unit_test(test_bloom_hash),
-        cmocka_unit_test(test_bloom_finds),
+        cmocka_unit_test(test_bloom_finds),    cmocka_unit_test(test_unpacking),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

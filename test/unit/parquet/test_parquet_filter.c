@@ -237,6 +237,16 @@ static void test_operators_by_type(void **state)
         {"s.a is null", 25},
         {"s.a is not null and i32 is null and f > 20", 2},
         {"\"s\".\"a\" = 7", 1},
+        {"id = 3 or id = 50", 2},
+        {"id < 2 or id > 57 and flag = true", 4},
+        {"(id < 2 or id > 57) and flag = true", 2},
+        {"flag = true and (id < 2 OR id > 57)", 2},
+        {"i32 is null or i32 > 25", 16},
+        {"((id = 1))", 1},
+        {"id = 1 or (id = 2 or (id = 3 and (f > 100 or id = 3)))", 3},
+        {"b = x'05ff' or t = '" P70 "07' or s.a = 7 or id in (5, 9)", 3},
+        {"s.a is null or s.a is not null", 60},
+        {"(id = 1 or id = 2) and (id = 2 or id = 3) and (id = 3 or id = 4)", 0},
     };
     struct buf bytes = make_file(ROWS);
     struct span span = span_of(bytes.data, bytes.length);
@@ -272,6 +282,16 @@ static void test_what_is_read(void **state)
     assert_int_equal(facts.page_count, 0);
     assert_int_equal(find(file, "id in (8, 9) and f = 3.25", false, ids, &facts), 0);
     assert_int_equal(facts.page_count, 2); /* of the conditions alone */
+    assert_int_equal(find(file, "id = 3 or id = 40", false, ids, &facts), 2);
+    assert_int_equal(facts.read_row_count, 14); /* a page of each group */
+    assert_int_equal(find(file, "id = 40 and s.a = 3 or id = 3 and s.a > 50", false, ids, &facts),
+                     0);
+    assert_int_equal(facts.statistics_group_count, 2);
+    assert_int_equal(facts.page_bytes + facts.index_bytes, 0);
+    assert_int_equal(find(file, "(id = 2 or id = 24) and (id = 10 or id = 16)", false, ids, &facts),
+                     0);
+    assert_int_equal(facts.index_group_count, 1);
+    assert_int_equal(facts.page_count, 0);
     assert_int_equal(find(file, "id < 0", false, ids, &facts), 0);
     assert_int_equal(facts.page_bytes + facts.index_bytes, 0);
     parquet_file_close(file);
@@ -290,7 +310,14 @@ static void test_texts_that_are_no_filters(void **state)
         {"id", STATUS_INVALID, "byte 2: an operator is missing"},
         {"id =", STATUS_INVALID, "byte 4: column id wants an integer"},
         {"id = 1 and", STATUS_INVALID, "byte 10: the name of a column"},
-        {"id = 1 id = 2", STATUS_INVALID, "byte 7: \"and\" or the end"},
+        {"id = 1 id = 2", STATUS_INVALID, "byte 7: \"and\", \"or\" or the end"},
+        {"id = 1 or", STATUS_INVALID, "byte 9: the name of a column"},
+        {"or id = 1", STATUS_NOT_FOUND, "byte 0: parquet: no column or"},
+        {"(id = 1", STATUS_INVALID, "byte 7: ) is missing"},
+        {"(id = 1 or id = 2", STATUS_INVALID, "byte 17: ) is missing"},
+        {"id = 1)", STATUS_INVALID, "byte 6: \"and\", \"or\" or the end"},
+        {"()", STATUS_INVALID, "byte 1: the name of a column"},
+        {"((((((((((((((((((((((((((((((((id=1", STATUS_INVALID, "byte 31: brackets too deep"},
         {"id = 9223372036854775808", STATUS_INVALID, "an integer of 64 bits"},
         {"id = '1'", STATUS_INVALID, "an integer"},
         {"id in ()", STATUS_INVALID, "byte 7: column id wants"},
@@ -343,6 +370,108 @@ static void test_texts_that_are_no_filters(void **state)
         struct parquet_scan *scan;
         assert_status(STATUS_USAGE, parquet_scan_create(file, &options, &scan, &err));
     }
+    conditions[0] = (struct parquet_condition){.op = PARQUET_IS_NULL};
+    const struct parquet_term terms[][3] = {
+        {{PARQUET_TERM_CONDITION, 1}},                              /* a condition that is none */
+        {{PARQUET_TERM_OR, 0}},                                     /* of nothing */
+        {{PARQUET_TERM_OR, 2}, {PARQUET_TERM_CONDITION, 0}},        /* of less than it says */
+        {{PARQUET_TERM_CONDITION, 0}, {PARQUET_TERM_CONDITION, 0}}, /* two filters */
+    };
+    const size_t counts[] = {1, 1, 2, 2};
+    for (size_t i = 0; i < COUNT_OF(terms); i++) {
+        struct parquet_scan_options options = {.filter = {conditions, 1, terms[i], counts[i]}};
+        struct parquet_scan *scan;
+        assert_status(STATUS_USAGE, parquet_scan_create(file, &options, &scan, &err));
+    }
+    parquet_file_close(file);
+    buf_deinit(&bytes);
+}
+
+/* ---- filters by chance ---- */
+
+/* A filter as text, and the rows that it must give, one bit each. */
+struct chance {
+    struct random random;
+    const char *const *conditions;
+    const uint64_t *rows; /* of each condition alone */
+    size_t count;
+    struct buf text;
+};
+
+static uint64_t some_filter(struct chance *chance, unsigned depth)
+{
+    struct random *random = &chance->random;
+    if (depth == 0 || random_chance(random, 1, 4)) {
+        size_t i = random_below(random, chance->count);
+        buf_format(&chance->text, "%s", chance->conditions[i]);
+        return chance->rows[i];
+    }
+    bool is_or = random_chance(random, 1, 2);
+    uint64_t rows = is_or ? 0 : UINT64_MAX;
+    for (uint64_t i = 0, joined = 1 + random_below(random, 3); i < joined; i++) {
+        buf_format(&chance->text, "%s(", i == 0 ? "" : is_or ? " or " : " and ");
+        uint64_t some = some_filter(chance, depth - 1);
+        buf_format(&chance->text, ")");
+        rows = is_or ? rows | some : rows & some;
+    }
+    return rows;
+}
+
+static uint64_t find_rows(const struct parquet_file *file, const char *where, bool skips_pruning)
+{
+    struct parquet_scan_facts facts;
+    int64_t ids[ROWS];
+    uint64_t rows = 0;
+    size_t count = find(file, where, skips_pruning, ids, &facts);
+    for (size_t i = 0; i < count; i++)
+        rows |= UINT64_C(1) << ids[i];
+    return rows;
+}
+
+/* Of ours, all of whose pages and groups say what is in them. */
+static void test_filters_by_chance(void **state)
+{
+    (void)state;
+    static const char *const conditions[] = {
+        "id < 3",
+        "id >= 55",
+        "id in (2, 13, 29, 30, 44)",
+        "id != 31",
+        "i32 is null",
+        "i32 > 20",
+        "i32 < -25",
+        "i32 is not null",
+        "f = nan",
+        "f >= 29",
+        "f = 0",
+        "t > '" P70 "57'",
+        "t = '" P70 "07'",
+        "b < x'03'",
+        "flag = true",
+        "flag = false",
+        "s.a is null",
+        "s.a in (7, 45, 59)",
+        "day = '1969-12-02'",
+        "dec > 1000",
+    };
+    uint64_t rows[COUNT_OF(conditions)];
+    struct buf bytes = make_file(ROWS);
+    struct span span = span_of(bytes.data, bytes.length);
+    struct parquet_file *file = open_file(&span);
+    struct chance chance = {.conditions = conditions, .rows = rows, .count = COUNT_OF(conditions)};
+    random_init(&chance.random, 17);
+    for (size_t i = 0; i < COUNT_OF(conditions); i++)
+        rows[i] = find_rows(file, conditions[i], true);
+    for (int i = 0; i < 400; i++) {
+        buf_clear(&chance.text);
+        uint64_t wanted = some_filter(&chance, 4) & ((UINT64_C(1) << ROWS) - 1);
+        buf_put_byte(&chance.text, 0);
+        const char *where = (const char *)chance.text.data;
+        if (chance.text.failed || find_rows(file, where, false) != wanted ||
+            find_rows(file, where, true) != wanted)
+            fail_msg("%s", where);
+    }
+    buf_deinit(&chance.text);
     parquet_file_close(file);
     buf_deinit(&bytes);
 }
@@ -444,12 +573,10 @@ static void test_rows_by_ranges(void **state)
 
 /* ---- damage ---- */
 
-static enum status scan_file(const struct parquet_file *file,
-                             const struct parquet_condition *conditions, size_t count,
+static enum status scan_file(const struct parquet_file *file, struct parquet_filter filter,
                              struct error *err)
 {
-    struct parquet_scan_options options = {.filter = {.conditions = conditions, .count = count},
-                                           .read = {.skips_checksums = true}};
+    struct parquet_scan_options options = {.filter = filter, .read = {.skips_checksums = true}};
     struct parquet_scan *scan = NULL;
     struct arrow_batch batch;
     struct error bad;
@@ -466,8 +593,8 @@ static enum status scan_file(const struct parquet_file *file,
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
-/* A condition on each leaf alone, which some rows match, then one on all, then everything that the
- * file says. */
+/* A condition on each leaf alone, which some rows match, then all of them, then any, then
+ * everything that the file says. */
 static enum status scan_all(struct span bytes, struct error *err)
 {
     enum { LEAVES_MAX = 64 };
@@ -475,6 +602,7 @@ static enum status scan_all(struct span bytes, struct error *err)
     const struct parquet_value value = {
         .integer = 5, .real = 5, .bytes = {.data = text, .length = 3}};
     struct parquet_condition conditions[LEAVES_MAX];
+    struct parquet_term terms[LEAVES_MAX + 1];
     struct parquet_limits limits = parquet_limits_default();
     struct parquet_file *file = NULL;
     size_t count = 0;
@@ -489,9 +617,14 @@ static enum status scan_all(struct span bytes, struct error *err)
                                            .values = &value,
                                            .value_count = 1};
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = scan_file(file, &conditions[i], 1, err);
+        status = scan_file(file, (struct parquet_filter){&conditions[i], 1, NULL, 0}, err);
     if (status == STATUS_OK)
-        status = scan_file(file, conditions, count, err);
+        status = scan_file(file, (struct parquet_filter){conditions, count, NULL, 0}, err);
+    terms[0] = (struct parquet_term){PARQUET_TERM_OR, (uint32_t)count};
+    for (uint32_t i = 0; i < count; i++)
+        terms[i + 1] = (struct parquet_term){PARQUET_TERM_CONDITION, i};
+    if (status == STATUS_OK && count)
+        status = scan_file(file, (struct parquet_filter){conditions, count, terms, count + 1}, err);
     for (size_t i = 0; i < file->group_count && status == STATUS_OK; i++)
         status = parquet_file_verify(file, i, err);
     parquet_file_close(file);
@@ -553,6 +686,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_operators_by_type),
         cmocka_unit_test(test_what_is_read),
         cmocka_unit_test(test_texts_that_are_no_filters),
+        cmocka_unit_test(test_filters_by_chance),
         cmocka_unit_test(test_rows_by_ranges),
         cmocka_unit_test(test_every_damage_is_answered),
         cmocka_unit_test(test_no_memory_is_answered),
