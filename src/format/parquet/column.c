@@ -34,6 +34,10 @@ static void begin_chunk(struct leaf *leaf)
 
 void leaf_begin(struct leaf *leaf)
 {
+    if (leaf->options->compression == PARQUET_ZSTD && leaf->options->own_zstd_frames)
+        leaf->shape = leaf->type == PARQUET_INT64        ? ZSTD_WORDS
+                      : leaf->type == PARQUET_BYTE_ARRAY ? ZSTD_IDS
+                                                         : ZSTD_ANY;
     leaf->is_unlucky = leaf->type == PARQUET_BOOLEAN || leaf->options->dictionary_bytes_max == 0 ||
                        leaf->has_own_encoding;
     begin_chunk(leaf);

@@ -79,6 +79,7 @@ struct raw_page {
     int encoding;
     struct span body;
     size_t rep_bytes, def_bytes; /* v2: at the head of the body, never compressed */
+    size_t values_at;            /* v1: behind the levels */
     int64_t levels;              /* of a dictionary: its entries */
     int64_t nulls, rows;         /* v2 */
 };
@@ -111,10 +112,43 @@ static void put_page_header(struct buf *out, int type, const struct raw_page *pa
     thrift_end(&thrift);
 }
 
+/* Compresses to the end of writer->packed. What is PLAIN becomes a frame of ours, unless libzstd's
+ * was clearly smaller when a page was last made both ways. */
+static enum status compress(struct parquet_writer *writer, struct leaf *leaf, bool is_plain,
+                            struct span body, size_t values_at, struct error *err)
+{
+    enum { JUDGED_PAGES = 32, TOLERANCE = 16 };
+    size_t start = writer->packed.length;
+    bool has_shape = is_plain && leaf->shape != ZSTD_ANY;
+    bool is_judge = has_shape && leaf->shaped_pages++ % JUDGED_PAGES == 0;
+    if (is_judge)
+        leaf->is_framed = true;
+    if (!has_shape || !leaf->is_framed)
+        return codec_compress(writer->compressor, body, &writer->packed, err);
+    if (!zstd_frame_put(&writer->packed, leaf->shape, body, values_at)) {
+        leaf->is_framed = !is_judge;
+        return writer->packed.failed
+                   ? no_memory(leaf, err)
+                   : codec_compress(writer->compressor, body, &writer->packed, err);
+    }
+    if (!is_judge)
+        return STATUS_OK;
+    buf_clear(&writer->other);
+    TRY(codec_compress(writer->compressor, body, &writer->other, err));
+    leaf->is_framed =
+        writer->packed.length - start <= writer->other.length + writer->other.length / TOLERANCE;
+    if (leaf->is_framed)
+        return STATUS_OK;
+    buf_truncate(&writer->packed, start);
+    buf_put(&writer->packed, writer->other.data, writer->other.length);
+    return writer->packed.failed ? no_memory(leaf, err) : STATUS_OK;
+}
+
 /* The bytes as they are stored, in writer->packed unless nothing is compressed. Only v2 pages can
  * stay as they are among compressed ones. */
-static enum status pack_page(struct parquet_writer *writer, const struct raw_page *page, bool is_v2,
-                             struct span *out_stored, bool *out_is_compressed, struct error *err)
+static enum status pack_page(struct parquet_writer *writer, struct leaf *leaf,
+                             const struct raw_page *page, bool is_v2, struct span *out_stored,
+                             bool *out_is_compressed, struct error *err)
 {
     size_t levels = page->rep_bytes + page->def_bytes;
     struct span values = span_of(page->body.data + levels, page->body.length - levels);
@@ -124,7 +158,7 @@ static enum status pack_page(struct parquet_writer *writer, const struct raw_pag
         return STATUS_OK;
     buf_clear(&writer->packed);
     buf_put(&writer->packed, page->body.data, levels);
-    TRY(codec_compress(writer->compressor, values, &writer->packed, err));
+    TRY(compress(writer, leaf, page->encoding == ENCODING_PLAIN, values, page->values_at, err));
     *out_is_compressed = !is_v2 || writer->packed.length < page->body.length;
     if (*out_is_compressed)
         *out_stored = span_of(writer->packed.data, writer->packed.length);
@@ -141,7 +175,7 @@ static enum status seal_page(struct parquet_writer *writer, struct leaf *leaf,
     int type = page->is_dictionary_page ? PAGE_DICTIONARY : leaf_page_type(leaf);
     if (page->body.length > INT32_MAX || page->levels > INT32_MAX)
         return too_large(leaf, page->body.length, err);
-    TRY(pack_page(writer, page, type == PAGE_DATA_V2, &stored, &is_compressed, err));
+    TRY(pack_page(writer, leaf, page, type == PAGE_DATA_V2, &stored, &is_compressed, err));
     if (stored.length > INT32_MAX)
         return too_large(leaf, stored.length, err);
     buf_clear(&writer->header);
@@ -178,7 +212,7 @@ static void put_indices(const struct leaf *leaf, struct buf *body, struct extent
 }
 
 /* Bytes of values as they would be stored. */
-static enum status measure(struct parquet_writer *writer, const struct leaf *leaf,
+static enum status measure(struct parquet_writer *writer, struct leaf *leaf, bool is_plain,
                            const struct buf *values, size_t *out_bytes, struct error *err)
 {
     if (values->failed)
@@ -187,19 +221,18 @@ static enum status measure(struct parquet_writer *writer, const struct leaf *lea
     if (!writer->compressor)
         return STATUS_OK;
     buf_clear(&writer->packed);
-    TRY(codec_compress(writer->compressor, span_of(values->data, values->length), &writer->packed,
-                       err));
+    TRY(compress(writer, leaf, is_plain, span_of(values->data, values->length), 0, err));
     *out_bytes = writer->packed.length;
     return STATUS_OK;
 }
 
-static enum status measure_encoding(struct parquet_writer *writer, const struct leaf *leaf,
-                                    int encoding, size_t *out_bytes, struct error *err)
+static enum status measure_encoding(struct parquet_writer *writer, struct leaf *leaf, int encoding,
+                                    size_t *out_bytes, struct error *err)
 {
     buf_clear(&writer->body);
     encode_values(&writer->body, encoding, leaf->type, leaf->width, (uint64_t)leaf->page_values,
                   span_of(leaf->plain.data, leaf->plain.length));
-    return measure(writer, leaf, &writer->body, out_bytes, err);
+    return measure(writer, leaf, encoding == ENCODING_PLAIN, &writer->body, out_bytes, err);
 }
 
 /* How many times its size the dictionary will have at the chunk's end: as if half as many entries
@@ -225,14 +258,14 @@ enum status leaf_measure_dictionary(struct parquet_writer *writer, struct leaf *
     leaf->is_measured = true;
     buf_clear(&writer->body);
     put_indices(leaf, &writer->body, &ignored);
-    TRY(measure(writer, leaf, &writer->body, &index_bytes, err));
-    TRY(measure(writer, leaf, &leaf->dictionary.page, &entry_bytes, err));
+    TRY(measure(writer, leaf, false, &writer->body, &index_bytes, err));
+    TRY(measure(writer, leaf, false, &leaf->dictionary.page, &entry_bytes, err));
     buf_clear(&writer->body);
     for (int64_t i = 0; i < leaf->page_values; i++) {
         struct span value = dictionary_get(&leaf->dictionary, indices[i]);
         buf_put_short(&writer->body, value.data, value.length);
     }
-    TRY(measure(writer, leaf, &writer->body, &plain_bytes, err));
+    TRY(measure(writer, leaf, true, &writer->body, &plain_bytes, err));
     *out_pays = (double)entry_bytes * dictionary_growth(leaf, pages) + (double)index_bytes * pages <
                 (double)plain_bytes * pages;
     return STATUS_OK;
@@ -361,6 +394,8 @@ static enum status make_page(struct parquet_writer *writer, struct leaf *leaf, b
     if (is_v2) {
         out_page->rep_bytes = rep;
         out_page->def_bytes = def;
+    } else {
+        out_page->values_at = rep + def;
     }
     return STATUS_OK;
 }

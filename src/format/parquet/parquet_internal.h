@@ -12,6 +12,7 @@
 #include "format/codec/codec.h"
 #include "format/parquet/numbers_internal.h"
 #include "format/parquet/parquet.h"
+#include "format/parquet/zstd_frame_internal.h"
 
 /* ---- numbers of the format ---- */
 
@@ -211,6 +212,11 @@ struct leaf {
     struct chunk_record record; /* sums so far */
     struct owned_extent chunk_extent;
 
+    /* zstd frames of our own, for pages that have a shape for them */
+    enum zstd_shape shape; /* of PLAIN values, dictionary pages too */
+    uint32_t shaped_pages;
+    bool is_framed; /* as the last page found that was made both ways */
+
     /* the file */
     struct owned_extent file_extent;
     struct parquet_column_metrics metrics; /* sums so far; bounds at the end */
@@ -232,7 +238,7 @@ struct parquet_writer {
     struct parquet_sorting_column *sorting; /* with leaf numbers */
     struct buf metadata;                    /* struct parquet_key_value */
     struct codec_compressor *compressor;    /* NULL: uncompressed */
-    struct buf body, packed, header;        /* scratch of one page */
+    struct buf body, packed, other, header; /* scratch of one page */
     struct group_record *groups, *last_group;
     size_t group_count;
     int64_t group_rows, file_rows;
