@@ -80,7 +80,6 @@ static void unpack_page(struct leaf *leaf)
         buf_put(&leaf->plain, value.data, value.length);
     }
     buf_clear(&leaf->indices);
-    buf_clear(&leaf->used);
     leaf->is_plain = true;
 }
 

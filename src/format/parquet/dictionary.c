@@ -36,26 +36,33 @@ static inline uint64_t fold(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Multiply-fold, sixteen bytes a step; the last step overlaps. Values are short, and a call for
- * each would cost more than the hash. */
-static inline uint64_t hash_value(const uint8_t *data, size_t bytes, uint64_t seed)
+/* A value as it is looked for. */
+struct key {
+    uint64_t first, last; /* as an entry has them */
+    uint64_t hash;        /* 32 bits */
+};
+
+/* Both words and the hash; of more than sixteen bytes those in between, sixteen a step. Values are
+ * short, and a call for each would cost more than the hash. */
+static inline struct key make_key(const uint8_t *data, size_t bytes, uint64_t seed)
 {
     static const uint64_t k0 = UINT64_C(0xa0761d6478bd642f), k1 = UINT64_C(0xe7037ed1a0b428db);
-    uint64_t a, b;
+    struct key key = {0};
+    uint64_t mixed = seed;
     if (bytes >= 8) {
-        const uint8_t *last = data + bytes - 8;
-        for (; bytes > 16; bytes -= 16, data += 16)
-            seed = fold(get_le64(data) ^ k1, get_le64(data + 8) ^ seed);
-        a = bytes > 8 ? get_le64(data) : bytes;
-        b = get_le64(last);
+        key.first = get_le64(data);
+        key.last = get_le64(data + bytes - 8);
+        for (size_t at = 8; at + 8 < bytes; at += 16) /* the last step overlaps */
+            mixed = fold(get_le64(data + size_min(at, bytes - 16)) ^ k1,
+                         get_le64(data + size_min(at + 8, bytes - 8)) ^ mixed);
     } else if (bytes >= 4) {
-        a = get_le32(data);
-        b = get_le32(data + bytes - 4);
-    } else {
-        a = bytes ? (uint64_t)data[0] << 16 | (uint64_t)data[bytes / 2] << 8 | data[bytes - 1] : 0;
-        b = 0;
+        key.first = get_le32(data) | (uint64_t)get_le32(data + bytes - 4) << (8 * (bytes - 4));
+    } else if (bytes) {
+        key.first = data[0] | (uint64_t)data[bytes / 2] << (8 * (bytes / 2)) |
+                    (uint64_t)data[bytes - 1] << (8 * (bytes - 1));
     }
-    return fold(a ^ k1, fold(b ^ seed, k0 ^ bytes));
+    key.hash = fold(key.first ^ mixed, key.last ^ seed ^ (k0 + bytes)) >> 32;
+    return key;
 }
 
 static bool grow(struct dictionary *dictionary)
@@ -78,70 +85,72 @@ static bool grow(struct dictionary *dictionary)
     return true;
 }
 
-static bool add(struct dictionary *dictionary, struct span value)
+static bool add(struct dictionary *dictionary, struct span value, const struct key *key)
 {
     if (value.length > UINT32_MAX || dictionary->page.length > UINT32_MAX - 8 - value.length)
         return false;
     if (!dictionary->is_fixed)
         buf_put_le32(&dictionary->page, (uint32_t)value.length);
-    struct dictionary_entry entry = {.start = (uint32_t)dictionary->page.length,
+    struct dictionary_entry entry = {.first = key->first,
+                                     .last = key->last,
+                                     .start = (uint32_t)dictionary->page.length,
                                      .bytes = (uint32_t)value.length};
-    buf_put(&dictionary->page, value.data, value.length);
+    buf_put_short(&dictionary->page, value.data, value.length);
     buf_put(&dictionary->entries, &entry, sizeof entry);
     return !dictionary->page.failed && !dictionary->entries.failed;
 }
 
-static inline bool is_equal(const uint8_t *a, const uint8_t *b, size_t bytes)
+static inline bool is_entry(const struct dictionary *dictionary, uint32_t index, struct span value,
+                            const struct key *key)
 {
-    if (bytes > 16)
-        return memcmp(a, b, bytes) == 0;
-    if (bytes >= 8)
-        return get_le64(a) == get_le64(b) && get_le64(a + bytes - 8) == get_le64(b + bytes - 8);
-    if (bytes >= 4)
-        return get_le32(a) == get_le32(b) && get_le32(a + bytes - 4) == get_le32(b + bytes - 4);
-    for (size_t i = 0; i < bytes; i++)
-        if (a[i] != b[i])
-            return false;
-    return true;
+    const struct dictionary_entry *entry = dictionary_entry(dictionary, index);
+    if ((entry->first ^ key->first) | (entry->last ^ key->last) | (entry->bytes ^ value.length))
+        return false;
+    return value.length <= 16 ||
+           memcmp(dictionary->page.data + entry->start + 8, value.data + 8, value.length - 16) == 0;
 }
 
-static bool put_one(struct dictionary *dictionary, struct span value, uint64_t hash,
-                    uint32_t *out_index)
+static inline bool put_one(struct dictionary *dictionary, struct span value, const struct key *key,
+                           uint32_t *out_index)
 {
-    size_t at = hash & dictionary->mask;
+    size_t at = key->hash & dictionary->mask;
     for (uint64_t slot; (slot = dictionary->slots[at]); at = (at + 1) & dictionary->mask) {
-        if (slot >> 32 != hash)
-            continue;
-        struct span known = dictionary_get(dictionary, (uint32_t)slot - 1);
-        if (known.length == value.length && is_equal(known.data, value.data, value.length)) {
+        if (slot >> 32 == key->hash && is_entry(dictionary, (uint32_t)slot - 1, value, key)) {
             *out_index = (uint32_t)slot - 1;
             return true;
         }
     }
-    if (!add(dictionary, value))
+    if (!add(dictionary, value, key))
         return false;
     *out_index = dictionary->count++;
-    dictionary->slots[at] = hash << 32 | dictionary->count;
+    dictionary->slots[at] = key->hash << 32 | dictionary->count;
     return true;
 }
 
 bool dictionary_put(struct dictionary *dictionary, const struct span *values, size_t count,
                     uint32_t *out_indices)
 {
-    /* All hashes first: the table's misses then overlap. */
-    enum { BATCH = 64 };
-    uint64_t hashes[BATCH];
+    /* In steps, so that what one value waits for from memory is fetched beside what the others do:
+     * the slot, then the entry that is there. Few entries are near anyway. */
+    enum { BATCH = 128, NEAR_COUNT = 1024 };
+    struct key keys[BATCH];
     while (count) {
         size_t batch = size_min(count, BATCH);
         while ((dictionary->count + batch) * 2 >= dictionary->mask)
             if (!grow(dictionary))
                 return false;
+        bool is_far = dictionary->count > NEAR_COUNT;
         for (size_t i = 0; i < batch; i++) {
-            hashes[i] = hash_value(values[i].data, values[i].length, dictionary->seed) >> 32;
-            __builtin_prefetch(&dictionary->slots[hashes[i] & dictionary->mask]);
+            keys[i] = make_key(values[i].data, values[i].length, dictionary->seed);
+            if (is_far)
+                __builtin_prefetch(&dictionary->slots[keys[i].hash & dictionary->mask]);
+        }
+        for (size_t i = 0; is_far && i < batch; i++) {
+            uint64_t slot = dictionary->slots[keys[i].hash & dictionary->mask];
+            __builtin_prefetch(dictionary_entry(dictionary, slot ? (uint32_t)slot - 1 : 0));
         }
         for (size_t i = 0; i < batch; i++)
-            if (!put_one(dictionary, values[i], hashes[i], &out_indices[i]))
+            if (!put_one(dictionary, values[i], &keys[i], &out_indices[i]))
                 return false;
         values += batch;
         out_indices += batch;

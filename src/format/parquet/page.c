@@ -50,16 +50,48 @@ static void count_levels(int64_t *histogram, const struct buf *levels, uint8_t m
     }
 }
 
-/* What the page uses of the dictionary: its extent, and the greatest index. */
-static uint32_t look_at_entries(const struct leaf *leaf, struct extent *extent)
+/* The order of byte arrays by their first eight bytes, or all of a shorter one. */
+static inline uint64_t entry_prefix(const struct leaf *leaf, uint32_t index)
 {
-    const uint32_t *used = (const uint32_t *)(const void *)leaf->used.data;
-    uint32_t greatest = 0;
-    for (size_t i = 0; i < leaf->used.length / sizeof *used; i++) {
-        greatest = used[i] > greatest ? used[i] : greatest;
-        extent_add(leaf->order, extent, dictionary_get(&leaf->dictionary, used[i]));
+    return __builtin_bswap64(dictionary_entry(&leaf->dictionary, index)->first);
+}
+
+/* Takes an entry into the extent; of byte arrays most are settled by their first bytes. */
+static inline void see_entry(const struct leaf *leaf, uint32_t index, struct extent *extent,
+                             uint64_t prefixes[2])
+{
+    if (leaf->order == ORDER_BYTE_ARRAY) {
+        uint64_t prefix = entry_prefix(leaf, index);
+        if (extent->is_set && prefix > prefixes[0] && prefix < prefixes[1])
+            return;
+        prefixes[0] = !extent->is_set || prefix < prefixes[0] ? prefix : prefixes[0];
+        prefixes[1] = !extent->is_set || prefix > prefixes[1] ? prefix : prefixes[1];
     }
-    return greatest;
+    extent_add(leaf->order, extent, dictionary_get(&leaf->dictionary, index));
+}
+
+/* What the page uses of the dictionary: its extent, and the greatest index. */
+static bool look_at_entries(struct leaf *leaf, struct extent *extent, uint32_t *out_greatest)
+{
+    const uint32_t *indices = (const uint32_t *)(const void *)leaf->indices.data;
+    size_t count = leaf->indices.length / sizeof *indices, entries = leaf->dictionary.count;
+    uint64_t prefixes[2] = {0};
+    *out_greatest = 0;
+    buf_clear(&leaf->used);
+    uint8_t *used = buf_extend(&leaf->used, (entries + 7) / 8 * 8);
+    if (!used)
+        return false;
+    memset(used, 0, leaf->used.length);
+    for (size_t i = 0; i < count; i++)
+        used[indices[i]] = 1;
+    for (size_t at = 0; at < entries; at += 8) {
+        for (uint64_t word = get_le64(used + at); word; word &= word - 1) {
+            uint32_t index = (uint32_t)at + (uint32_t)__builtin_ctzll(word) / 8;
+            see_entry(leaf, index, extent, prefixes);
+            *out_greatest = index;
+        }
+    }
+    return true;
 }
 
 /* Wide indices take whole bytes: the compressor then sees values, and finds what repeats. */
@@ -203,9 +235,14 @@ enum status leaf_put_dictionary(struct parquet_writer *writer, struct leaf *leaf
 
 /* ---- values ---- */
 
-static void put_indices(const struct leaf *leaf, struct buf *body, struct extent *extent)
+static void put_indices(struct leaf *leaf, struct buf *body, struct extent *extent)
 {
-    unsigned width = index_width(look_at_entries(leaf, extent));
+    uint32_t greatest;
+    if (!look_at_entries(leaf, extent, &greatest)) {
+        body->failed = true;
+        return;
+    }
+    unsigned width = index_width(greatest);
     buf_put_byte(body, (uint8_t)width);
     encode_indices(body, (const uint32_t *)(const void *)leaf->indices.data,
                    leaf->indices.length / sizeof(uint32_t), width);
@@ -336,7 +373,6 @@ static void page_clear(struct leaf *leaf)
     buf_clear(&leaf->rep);
     buf_clear(&leaf->def);
     buf_clear(&leaf->indices);
-    buf_clear(&leaf->used);
     buf_clear(&leaf->plain);
     leaf->page_rows = leaf->page_levels = leaf->page_values = 0;
     leaf->page_nans = leaf->page_unencoded = 0;

@@ -69,9 +69,11 @@ void bound_fix_zero(enum value_order order, uint8_t *value, bool is_lower);
 
 /* ---- dictionaries ---- */
 
+/* A value of at most 16 bytes is known by its length and its two words, so that a look into the
+ * page is rare. */
 struct dictionary_entry {
+    uint64_t first, last;  /* its first and its last eight bytes; of fewer: they, zeros, and 0 */
     uint32_t start, bytes; /* in the dictionary's page */
-    uint32_t page;         /* the last data page that it was seen in */
 };
 
 /* The values of a chunk, in the order of their first appearance, as the dictionary page has them.
@@ -191,7 +193,7 @@ struct leaf {
     /* the page being filled */
     struct buf rep, def; /* a byte a level */
     struct buf indices;  /* uint32 */
-    struct buf used;     /* uint32: the entries among them, each once */
+    struct buf used;     /* scratch: a byte an entry of the dictionary */
     struct buf plain;    /* PLAIN values; booleans a byte each */
     int64_t page_rows, page_levels, page_values, page_nans, page_unencoded;
 

@@ -169,7 +169,7 @@ enum status leaf_shred(struct leaf *leaf, const struct arrow_array *column, int6
         return error_set(err, STATUS_INVALID, "parquet: column %.100s: null in a required column",
                          shredder.null_at->field->name);
     if (leaf->failed || leaf->rep.failed || leaf->def.failed || leaf->indices.failed ||
-        leaf->plain.failed || leaf->used.failed)
+        leaf->plain.failed)
         return error_set(err, STATUS_NO_MEMORY, "parquet: column %.100s: no memory for a page",
                          leaf->field->name);
     return STATUS_OK;

@@ -118,19 +118,6 @@ static void append_plain(struct leaf *leaf, struct slots *slots)
 
 /* ---- indices ---- */
 
-/* Notes the entries that the page had not used so far. */
-static void see_entries(struct leaf *leaf, const uint32_t *indices, size_t count)
-{
-    uint32_t page = leaf->record.pages_of[ENCODING_RLE_DICTIONARY] + 1;
-    for (size_t i = 0; i < count; i++) {
-        struct dictionary_entry *entry = dictionary_entry(&leaf->dictionary, indices[i]);
-        if (entry->page == page)
-            continue;
-        entry->page = page;
-        buf_put(&leaf->used, &indices[i], sizeof indices[i]);
-    }
-}
-
 static void append_looked_up(struct leaf *leaf, struct slots *slots)
 {
     int32_t scratch[BATCH];
@@ -144,7 +131,6 @@ static void append_looked_up(struct leaf *leaf, struct slots *slots)
             return;
         }
         count_values(leaf, values, count);
-        see_entries(leaf, indices, count);
         buf_put(&leaf->indices, indices, count * sizeof *indices);
     }
 }
@@ -188,7 +174,6 @@ static void append_remapped(struct leaf *leaf, struct slots *slots)
             }
             remap[batch[i]] = indices[i];
         }
-        see_entries(leaf, indices, count);
         for (size_t i = 0; i < count; i++)
             values[i] = dictionary_get(&leaf->dictionary, indices[i]);
         count_values(leaf, values, count);
