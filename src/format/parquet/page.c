@@ -373,6 +373,7 @@ static void page_clear(struct leaf *leaf)
     buf_clear(&leaf->rep);
     buf_clear(&leaf->def);
     buf_clear(&leaf->indices);
+    leaf->row_source = NULL;
     buf_clear(&leaf->plain);
     leaf->page_rows = leaf->page_levels = leaf->page_values = 0;
     leaf->page_nans = leaf->page_unencoded = 0;

@@ -226,6 +226,11 @@ struct leaf {
     /* the batch: slot of the source -> index in our dictionary, or UINT32_MAX */
     struct buf remap;
     const struct arrow_array *remap_source;
+    /* Slots [row_from, row_to) of row_source have the last indices of the page. */
+    const struct arrow_array *row_source;
+    int64_t row_from, row_to;
+    int64_t row_values; /* of the last row that is a list or map; else 1 */
+    int64_t row_tries, row_hits;
     bool failed; /* no memory, found in the middle of an append */
 };
 
@@ -283,6 +288,12 @@ uint64_t leaf_row_bytes(const struct leaf *leaf, const struct arrow_array *colum
                         int64_t count);
 
 /* ---- values.c ---- */
+
+/* Array addresses may come again with other values. */
+static inline void leaf_forget_sources(struct leaf *leaf)
+{
+    leaf->remap_source = leaf->row_source = NULL;
+}
 
 /* Appends the values of slots [first, first + count) that are not null. `is_repeating`: the slots
  * lie below a dictionary and come again. Failures are left in the leaf. */

@@ -100,6 +100,7 @@ static void shred_list(struct shredder *shredder, uint32_t depth, const struct a
             put_levels(shredder->leaf, 1, rep, rep, step->def);
         else
             shred(shredder, depth + 1, elements, start, end - start, rep);
+        shredder->leaf->row_values = end > start ? end - start : 1;
     }
 }
 

@@ -345,7 +345,7 @@ static enum status write_columns(struct parquet_writer *writer, const struct giv
                                  struct error *err)
 {
     for (uint32_t i = 0; i < writer->leaf_count; i++)
-        writer->leaves[i].remap_source = NULL; /* an address may come again with other values */
+        leaf_forget_sources(&writer->leaves[i]);
     for (int64_t row = 0; row < given->length;) {
         uint64_t bytes;
         int64_t count = slice_rows(writer, given, row, &bytes);
