@@ -39,7 +39,7 @@ static inline uint64_t fold(uint64_t a, uint64_t b)
 /* A value as it is looked for. */
 struct key {
     uint64_t first, last; /* as an entry has them */
-    uint64_t hash;        /* 32 bits */
+    uint32_t hash;
 };
 
 /* Both words and the hash; of more than sixteen bytes those in between, sixteen a step. Values are
@@ -61,27 +61,39 @@ static inline struct key make_key(const uint8_t *data, size_t bytes, uint64_t se
         key.first = data[0] | (uint64_t)data[bytes / 2] << (8 * (bytes / 2)) |
                     (uint64_t)data[bytes - 1] << (8 * (bytes - 1));
     }
-    key.hash = fold(key.first ^ mixed, key.last ^ seed ^ (k0 + bytes)) >> 32;
+    key.hash = (uint32_t)(fold(key.first ^ mixed, key.last ^ seed ^ (k0 + bytes)) >> 32);
     return key;
 }
 
+/* A slot is empty or holds an entry's number, from 1 on, under as much of the hash as there is room
+ * for above: half a table's entries are counted by the bits of its mask. */
+static inline uint32_t make_slot(const struct dictionary *dictionary, uint32_t hash,
+                                 uint32_t number)
+{
+    return (hash & ~(uint32_t)dictionary->mask) | number;
+}
+
+static void put_slot(struct dictionary *dictionary, uint32_t hash, uint32_t number)
+{
+    size_t at = hash & dictionary->mask;
+    while (dictionary->slots[at])
+        at = (at + 1) & dictionary->mask;
+    dictionary->slots[at] = make_slot(dictionary, hash, number);
+}
 static bool grow(struct dictionary *dictionary)
 {
     size_t slot_count = dictionary->slots ? (dictionary->mask + 1) * 2 : SLOTS_MIN;
-    uint64_t *slots = mem_alloc_zero(slot_count, sizeof *slots);
+    uint32_t *slots =
+        slot_count > UINT32_MAX / 2 ? NULL : mem_alloc_zero(slot_count, sizeof *slots);
     if (!slots)
         return false;
-    for (size_t i = 0; dictionary->slots && i <= dictionary->mask; i++) {
-        if (!dictionary->slots[i])
-            continue;
-        size_t at = (size_t)(dictionary->slots[i] >> 32) & (slot_count - 1);
-        while (slots[at])
-            at = (at + 1) & (slot_count - 1);
-        slots[at] = dictionary->slots[i];
-    }
     mem_free(dictionary->slots);
     dictionary->slots = slots;
     dictionary->mask = slot_count - 1;
+    for (uint32_t i = 0; i < dictionary->count; i++) {
+        struct span value = dictionary_get(dictionary, i);
+        put_slot(dictionary, make_key(value.data, value.length, dictionary->seed).hash, i + 1);
+    }
     return true;
 }
 
@@ -91,13 +103,19 @@ static bool add(struct dictionary *dictionary, struct span value, const struct k
         return false;
     if (!dictionary->is_fixed)
         buf_put_le32(&dictionary->page, (uint32_t)value.length);
-    struct dictionary_entry entry = {.first = key->first,
-                                     .last = key->last,
-                                     .start = (uint32_t)dictionary->page.length,
-                                     .bytes = (uint32_t)value.length};
+    uint32_t start = (uint32_t)dictionary->page.length;
     buf_put_short(&dictionary->page, value.data, value.length);
-    buf_put(&dictionary->entries, &entry, sizeof entry);
-    return !dictionary->page.failed && !dictionary->entries.failed;
+    if (dictionary->page.failed ||
+        !buf_reserve(&dictionary->entries, sizeof(struct dictionary_entry)))
+        return false;
+    /* In place: a copy would wait until its parts are there as a whole. */
+    struct dictionary_entry *entry = dictionary_entry(dictionary, dictionary->count);
+    entry->first = key->first;
+    entry->last = key->last;
+    entry->start = start;
+    entry->bytes = (uint32_t)value.length;
+    dictionary->entries.length += sizeof *entry;
+    return true;
 }
 
 static inline bool is_entry(const struct dictionary *dictionary, uint32_t index, struct span value,
@@ -113,17 +131,18 @@ static inline bool is_entry(const struct dictionary *dictionary, uint32_t index,
 static inline bool put_one(struct dictionary *dictionary, struct span value, const struct key *key,
                            uint32_t *out_index)
 {
-    size_t at = key->hash & dictionary->mask;
-    for (uint64_t slot; (slot = dictionary->slots[at]); at = (at + 1) & dictionary->mask) {
-        if (slot >> 32 == key->hash && is_entry(dictionary, (uint32_t)slot - 1, value, key)) {
-            *out_index = (uint32_t)slot - 1;
+    uint32_t mask = (uint32_t)dictionary->mask, at = key->hash & mask;
+    for (uint32_t slot; (slot = dictionary->slots[at]); at = (at + 1) & mask) {
+        uint32_t index = (slot & mask) - 1;
+        if (!((slot ^ key->hash) & ~mask) && is_entry(dictionary, index, value, key)) {
+            *out_index = index;
             return true;
         }
     }
     if (!add(dictionary, value, key))
         return false;
     *out_index = dictionary->count++;
-    dictionary->slots[at] = key->hash << 32 | dictionary->count;
+    dictionary->slots[at] = make_slot(dictionary, key->hash, dictionary->count);
     return true;
 }
 
@@ -146,8 +165,9 @@ bool dictionary_put(struct dictionary *dictionary, const struct span *values, si
                 __builtin_prefetch(&dictionary->slots[keys[i].hash & dictionary->mask]);
         }
         for (size_t i = 0; is_far && i < batch; i++) {
-            uint64_t slot = dictionary->slots[keys[i].hash & dictionary->mask];
-            __builtin_prefetch(dictionary_entry(dictionary, slot ? (uint32_t)slot - 1 : 0));
+            uint32_t slot = dictionary->slots[keys[i].hash & dictionary->mask];
+            __builtin_prefetch(
+                dictionary_entry(dictionary, slot ? (slot & (uint32_t)dictionary->mask) - 1 : 0));
         }
         for (size_t i = 0; i < batch; i++)
             if (!put_one(dictionary, values[i], &keys[i], &out_indices[i]))

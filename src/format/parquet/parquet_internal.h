@@ -83,7 +83,7 @@ struct dictionary {
     uint32_t count;
     struct buf page;    /* PLAIN */
     struct buf entries; /* struct dictionary_entry */
-    uint64_t *slots;    /* upper half of the hash, index + 1 */
+    uint32_t *slots;    /* upper bits of the hash, index + 1 */
     size_t mask;
     uint64_t seed;
 };
