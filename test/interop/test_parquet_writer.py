@@ -119,6 +119,42 @@ def test_polars_scan_and_pyarrow_filters(tool, tmp_path):
         assert con.execute(f"SELECT count(*) FROM '{path}' WHERE text = ?", [text]).fetchone() == (want,)
 
 
+# ---- rows that repeat ----
+
+def repeating(rows, chance):
+    """Rows of which many are as the one before them, of lengths that change; the values differ little."""
+    rng = random.Random(f"{rows} {chance}")
+
+    def runs(make):
+        column = [make()]
+        while len(column) < rows:
+            column.append(column[-1] if rng.random() < chance else make())
+        return column
+
+    def text():
+        return f"value {rng.randrange(30)}" if rng.random() < 0.9 else rng.choice(["", "v", None])
+    texts = [[t or "" for t in row] for row in runs(lambda: [text() for _ in range(rng.choice([3, 3, 3, 0, 4]))])]
+    return pa.table({
+        "lists": pa.array(texts, pa.list_(pa.string())),
+        "holes": pa.array(runs(lambda: [text() for _ in range(4)]), pa.list_(pa.string())),
+        "maps": pa.array([[(f"key {i}", t) for i, t in enumerate(row)] for row in texts], pa.map_(pa.string(), pa.string())),
+        "numbers": pa.array([[len(t) for t in row] for row in texts], pa.list_(pa.int64())),
+        "doubles": pa.array([[len(t) or math.nan for t in row] for row in texts], pa.list_(pa.float64())),
+        "flat": pa.array(runs(text)),
+        "required": pa.array(runs(lambda: text() or "")),
+        "int": pa.array(runs(lambda: rng.randrange(40)), pa.int32())})
+
+
+@pytest.mark.parametrize("shape", ["default", "tiny_pages", "byte_pages", "fallback", "v2", "smallest"])
+@pytest.mark.parametrize("chance", [0.0, 0.5, 0.95, 1.0])
+def test_rows_that_repeat(tool, tmp_path, chance, shape):
+    table = repeating(6000, chance)
+    path, metrics = write(tool, tmp_path, table, *SHAPES[shape], max_chunksize=999)
+    check_pyarrow(path, table)
+    nans = sum(math.isnan(value) for row in table["doubles"].to_pylist() for value in row)
+    assert sum(column["nans"] for column in metrics["columns"] if column["nans"] > 0) == nans
+
+
 # ---- zstd frames of our own ----
 
 def shaped(rows, has_nulls):
