@@ -94,15 +94,6 @@ static bool look_at_entries(struct leaf *leaf, struct extent *extent, uint32_t *
     return true;
 }
 
-/* Wide indices take whole bytes: the compressor then sees values, and finds what repeats. */
-static unsigned index_width(uint32_t greatest)
-{
-    unsigned width = bits_needed(greatest);
-    if (width >= 5)
-        width = (width + 7) / 8 * 8;
-    return width ? width : 1;
-}
-
 /* ---- header, compression ---- */
 
 /* A page before it is sealed. */
@@ -235,19 +226,6 @@ enum status leaf_put_dictionary(struct parquet_writer *writer, struct leaf *leaf
 
 /* ---- values ---- */
 
-static void put_indices(struct leaf *leaf, struct buf *body, struct extent *extent)
-{
-    uint32_t greatest;
-    if (!look_at_entries(leaf, extent, &greatest)) {
-        body->failed = true;
-        return;
-    }
-    unsigned width = index_width(greatest);
-    buf_put_byte(body, (uint8_t)width);
-    encode_indices(body, (const uint32_t *)(const void *)leaf->indices.data,
-                   leaf->indices.length / sizeof(uint32_t), width);
-}
-
 /* Bytes of values as they would be stored. */
 static enum status measure(struct parquet_writer *writer, struct leaf *leaf, bool is_plain,
                            const struct buf *values, size_t *out_bytes, struct error *err)
@@ -260,6 +238,52 @@ static enum status measure(struct parquet_writer *writer, struct leaf *leaf, boo
     buf_clear(&writer->packed);
     TRY(compress(writer, leaf, is_plain, span_of(values->data, values->length), 0, err));
     *out_bytes = writer->packed.length;
+    return STATUS_OK;
+}
+
+static void encode_page_indices(const struct leaf *leaf, unsigned width, struct buf *out)
+{
+    encode_indices(out, (const uint32_t *)(const void *)leaf->indices.data,
+                   leaf->indices.length / sizeof(uint32_t), width);
+}
+
+/* Wide indices may take whole bytes: the compressor then sees values and finds what repeats, which
+ * packed ones hide. It pays where they repeat, not where they are as random as they look: so one
+ * page in some is made both ways. */
+static enum status index_width(struct parquet_writer *writer, struct leaf *leaf, uint32_t greatest,
+                               unsigned *out_width, struct error *err)
+{
+    enum { WIDE = 5, JUDGED_PAGES = 32 };
+    unsigned width = greatest ? bits_needed(greatest) : 1, whole = (width + 7) / 8 * 8;
+    size_t packed, loose;
+    *out_width = width;
+    if (width < WIDE || width == whole || !writer->compressor)
+        return STATUS_OK;
+    if (leaf->judged_width != width || leaf->wide_pages++ % JUDGED_PAGES == 0) {
+        leaf->judged_width = (uint8_t)width;
+        leaf->wide_pages = 1;
+        buf_clear(&writer->trial);
+        encode_page_indices(leaf, width, &writer->trial);
+        TRY(measure(writer, leaf, false, &writer->trial, &packed, err));
+        buf_clear(&writer->trial);
+        encode_page_indices(leaf, whole, &writer->trial);
+        TRY(measure(writer, leaf, false, &writer->trial, &loose, err));
+        leaf->is_loose = loose < packed;
+    }
+    *out_width = leaf->is_loose ? whole : width;
+    return STATUS_OK;
+}
+
+static enum status put_indices(struct parquet_writer *writer, struct leaf *leaf,
+                               struct extent *extent, struct error *err)
+{
+    uint32_t greatest;
+    unsigned width;
+    if (!look_at_entries(leaf, extent, &greatest))
+        return no_memory(leaf, err);
+    TRY(index_width(writer, leaf, greatest, &width, err));
+    buf_put_byte(&writer->body, (uint8_t)width);
+    encode_page_indices(leaf, width, &writer->body);
     return STATUS_OK;
 }
 
@@ -294,7 +318,7 @@ enum status leaf_measure_dictionary(struct parquet_writer *writer, struct leaf *
     double pages = (double)leaf->options->row_group_rows / (double)leaf->page_rows;
     leaf->is_measured = true;
     buf_clear(&writer->body);
-    put_indices(leaf, &writer->body, &ignored);
+    TRY(put_indices(writer, leaf, &ignored, err));
     TRY(measure(writer, leaf, false, &writer->body, &index_bytes, err));
     TRY(measure(writer, leaf, false, &leaf->dictionary.page, &entry_bytes, err));
     buf_clear(&writer->body);
@@ -419,7 +443,7 @@ static enum status make_page(struct parquet_writer *writer, struct leaf *leaf, b
     size_t rep = put_level_section(&writer->body, &leaf->rep, leaf->max_rep, !is_v2);
     size_t def = put_level_section(&writer->body, &leaf->def, leaf->max_def, !is_v2);
     if (is_dictionary) {
-        put_indices(leaf, &writer->body, extent);
+        TRY(put_indices(writer, leaf, extent, err));
     } else {
         extent_add_plain(leaf->order, leaf->width, extent, plain);
         encode_values(&writer->body, out_page->encoding, leaf->type, leaf->width,

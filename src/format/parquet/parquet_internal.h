@@ -214,6 +214,12 @@ struct leaf {
     struct chunk_record record; /* sums so far */
     struct owned_extent chunk_extent;
 
+    /* indices: whether those of `judged_width` bits take whole bytes, as the last page found that
+     * was made both ways */
+    uint8_t judged_width;
+    bool is_loose;
+    uint32_t wide_pages; /* since then */
+
     /* zstd frames of our own, for pages that have a shape for them */
     enum zstd_shape shape; /* of PLAIN values, dictionary pages too */
     uint32_t shaped_pages;
@@ -242,10 +248,10 @@ struct parquet_writer {
     struct sink sink;
     struct leaf *leaves;
     uint32_t leaf_count;
-    struct parquet_sorting_column *sorting; /* with leaf numbers */
-    struct buf metadata;                    /* struct parquet_key_value */
-    struct codec_compressor *compressor;    /* NULL: uncompressed */
-    struct buf body, packed, other, header; /* scratch of one page */
+    struct parquet_sorting_column *sorting;        /* with leaf numbers */
+    struct buf metadata;                           /* struct parquet_key_value */
+    struct codec_compressor *compressor;           /* NULL: uncompressed */
+    struct buf body, packed, other, trial, header; /* scratch of one page */
     struct group_record *groups, *last_group;
     size_t group_count;
     int64_t group_rows, file_rows;

@@ -205,6 +205,7 @@ void parquet_writer_destroy(struct parquet_writer *writer)
     buf_deinit(&writer->body);
     buf_deinit(&writer->packed);
     buf_deinit(&writer->other);
+    buf_deinit(&writer->trial);
     buf_deinit(&writer->header);
     arena_deinit(&writer->arena);
     mem_free(writer);
