@@ -29,7 +29,7 @@ enum status leaf_init(struct leaf *leaf, const struct parquet_options *options, 
 static void begin_chunk(struct leaf *leaf)
 {
     leaf->is_plain = leaf->is_unlucky;
-    leaf->row_tries = leaf->row_hits = 0;
+    leaf->row_misses = 0;
     leaf->is_sampled = false;
     leaf->is_encoding_chosen = !leaf->is_encoding_measured;
 }

@@ -4,7 +4,7 @@
  */
 #include "format/parquet/parquet_internal.h"
 
-enum { SLOTS_MIN = 256 };
+enum { SLOTS_MIN = 1024, BATCH = 128, NEAR_COUNT = 4096 };
 
 void dictionary_init(struct dictionary *dictionary, bool is_fixed)
 {
@@ -146,35 +146,68 @@ static inline bool put_one(struct dictionary *dictionary, struct span value, con
     return true;
 }
 
+/* Few entries are near: what one value waits for is little. */
+static inline __attribute__((always_inline)) bool put_near(struct dictionary *dictionary,
+                                                           const struct span *values, size_t count,
+                                                           size_t width, uint32_t *out_indices)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct span value = span_of(values[i].data, width ? width : values[i].length);
+        struct key key = make_key(value.data, value.length, dictionary->seed);
+        if (!put_one(dictionary, value, &key, &out_indices[i]))
+            return false;
+    }
+    return true;
+}
+
+/* In steps, so that what one value waits for is fetched beside what the others do: the slot, then
+ * the entry that is there. */
+static bool put_far(struct dictionary *dictionary, const struct span *values, size_t count,
+                    uint32_t *out_indices)
+{
+    struct key keys[BATCH];
+    const uint32_t mask = (uint32_t)dictionary->mask;
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = make_key(values[i].data, values[i].length, dictionary->seed);
+        __builtin_prefetch(&dictionary->slots[keys[i].hash & mask]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint32_t slot = dictionary->slots[keys[i].hash & mask];
+        __builtin_prefetch(dictionary_entry(dictionary, slot ? (slot & mask) - 1 : 0));
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!put_one(dictionary, values[i], &keys[i], &out_indices[i]))
+            return false;
+    return true;
+}
+
+/* Room for `more` entries: two slots for each, of few entries four, so that hardly a value has to
+ * look further than its own. */
+static bool make_room(struct dictionary *dictionary, size_t more)
+{
+    enum { FEW = 4096 };
+    size_t count = dictionary->count + more;
+    while (count * (count < FEW ? 4 : 2) >= dictionary->mask)
+        if (!grow(dictionary))
+            return false;
+    return true;
+}
+
 bool dictionary_put(struct dictionary *dictionary, const struct span *values, size_t count,
                     uint32_t *out_indices)
 {
-    /* In steps, so that what one value waits for from memory is fetched beside what the others do:
-     * the slot, then the entry that is there. Few entries are near anyway. */
-    enum { BATCH = 128, NEAR_COUNT = 1024 };
-    struct key keys[BATCH];
-    while (count) {
-        size_t batch = size_min(count, BATCH);
-        while ((dictionary->count + batch) * 2 >= dictionary->mask)
-            if (!grow(dictionary))
-                return false;
-        bool is_far = dictionary->count > NEAR_COUNT;
-        for (size_t i = 0; i < batch; i++) {
-            keys[i] = make_key(values[i].data, values[i].length, dictionary->seed);
-            if (is_far)
-                __builtin_prefetch(&dictionary->slots[keys[i].hash & dictionary->mask]);
-        }
-        for (size_t i = 0; is_far && i < batch; i++) {
-            uint32_t slot = dictionary->slots[keys[i].hash & dictionary->mask];
-            __builtin_prefetch(
-                dictionary_entry(dictionary, slot ? (slot & (uint32_t)dictionary->mask) - 1 : 0));
-        }
-        for (size_t i = 0; i < batch; i++)
-            if (!put_one(dictionary, values[i], &keys[i], &out_indices[i]))
-                return false;
-        values += batch;
-        out_indices += batch;
-        count -= batch;
+    for (size_t step; count; count -= step, values += step, out_indices += step) {
+        step = size_min(count, BATCH);
+        if (!make_room(dictionary, step))
+            return false;
+        size_t width = dictionary->is_fixed ? values->length : 0;
+        bool is_good = dictionary->count > NEAR_COUNT
+                           ? put_far(dictionary, values, step, out_indices)
+                       : width == 4 ? put_near(dictionary, values, step, 4, out_indices)
+                       : width == 8 ? put_near(dictionary, values, step, 8, out_indices)
+                                    : put_near(dictionary, values, step, 0, out_indices);
+        if (!is_good)
+            return false;
     }
     return true;
 }

@@ -259,18 +259,20 @@ static enum status index_width(struct parquet_writer *writer, struct leaf *leaf,
     *out_width = width;
     if (width < WIDE || width == whole || !writer->compressor)
         return STATUS_OK;
-    if (leaf->judged_width != width || leaf->wide_pages++ % JUDGED_PAGES == 0) {
-        leaf->judged_width = (uint8_t)width;
-        leaf->wide_pages = 1;
+    if (leaf->wide_pages++ % JUDGED_PAGES == 0)
+        leaf->judged_widths = 0;
+    if (!(leaf->judged_widths >> width & 1)) {
         buf_clear(&writer->trial);
         encode_page_indices(leaf, width, &writer->trial);
         TRY(measure(writer, leaf, false, &writer->trial, &packed, err));
         buf_clear(&writer->trial);
         encode_page_indices(leaf, whole, &writer->trial);
         TRY(measure(writer, leaf, false, &writer->trial, &loose, err));
-        leaf->is_loose = loose < packed;
+        leaf->judged_widths |= UINT32_C(1) << width;
+        leaf->loose_widths &= ~(UINT32_C(1) << width);
+        leaf->loose_widths |= (uint32_t)(loose < packed) << width;
     }
-    *out_width = leaf->is_loose ? whole : width;
+    *out_width = leaf->loose_widths >> width & 1 ? whole : width;
     return STATUS_OK;
 }
 

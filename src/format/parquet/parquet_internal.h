@@ -214,11 +214,9 @@ struct leaf {
     struct chunk_record record; /* sums so far */
     struct owned_extent chunk_extent;
 
-    /* indices: whether those of `judged_width` bits take whole bytes, as the last page found that
-     * was made both ways */
-    uint8_t judged_width;
-    bool is_loose;
-    uint32_t wide_pages; /* since then */
+    /* indices: of which widths a page was made both ways, and of which of them whole bytes won */
+    uint32_t judged_widths, loose_widths; /* a bit each, none of 32 */
+    uint32_t wide_pages;
 
     /* zstd frames of our own, for pages that have a shape for them */
     enum zstd_shape shape; /* of PLAIN values, dictionary pages too */
@@ -236,8 +234,8 @@ struct leaf {
     const struct arrow_array *row_source;
     int64_t row_from, row_to;
     int64_t row_values; /* of the last row that is a list or map; else 1 */
-    int64_t row_tries, row_hits;
-    bool failed; /* no memory, found in the middle of an append */
+    int64_t row_misses; /* of this chunk */
+    bool failed;        /* no memory, found in the middle of an append */
 };
 
 struct parquet_writer {

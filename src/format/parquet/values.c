@@ -175,14 +175,14 @@ static void append_repeated(struct leaf *leaf, struct slots *slots, int64_t coun
     leaf->row_to += count;
 }
 
-/* Whether rows are to be compared with those before: not where it rarely helped. */
+/* Whether rows are to be compared with those before. A row that is another costs as much as many
+ * look-ups, and the look-ups of rows that come one by one do not overlap. */
 static bool has_repeated_rows(const struct leaf *leaf, const struct slots *slots)
 {
-    enum { TRIES = 4096, WORTH_NUMERATOR = 3, WORTH_DENOMINATOR = 4 };
+    enum { MISSES_FREE = 64, VALUES_A_MISS = 32 };
     return !slots->indices && !slots->array->validity && leaf->type != PARQUET_FLOAT &&
            leaf->type != PARQUET_DOUBLE &&
-           (leaf->row_tries < TRIES ||
-            leaf->row_hits >= leaf->row_tries / WORTH_DENOMINATOR * WORTH_NUMERATOR);
+           leaf->row_misses <= MISSES_FREE + leaf->chunk_values / VALUES_A_MISS;
 }
 
 /* Appends repeated rows, as many as there are; at most how many slots to look up then. */
@@ -191,10 +191,9 @@ static int64_t append_rows(struct leaf *leaf, struct slots *slots)
     if (!has_repeated_rows(leaf, slots))
         return BATCH;
     int64_t count = count_repeated(leaf, slots);
-    leaf->row_tries += count ? count : leaf->row_values;
-    leaf->row_hits += count;
     if (count)
         append_repeated(leaf, slots, count);
+    leaf->row_misses++;
     return leaf->row_values;
 }
 
