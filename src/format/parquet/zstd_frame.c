@@ -15,7 +15,7 @@ enum {
 
 /* ---- frames and blocks ---- */
 
-/* `out` has room for all of it: twice the body and ROOM_BYTES. */
+/* `out` has room for all of it: twice the body, and what a block's literals take meanwhile. */
 struct frame {
     uint8_t *at;
     uint8_t *block;       /* header of the last one */
@@ -23,7 +23,7 @@ struct frame {
     bool has_offset;      /* a block gave it */
 };
 
-enum { ROOM_BYTES = 1 << 10 };
+enum { ROOM_BYTES = 3 * BLOCK_BYTES_MAX };
 
 static struct frame frame_begin(uint8_t *place, struct span body)
 {
@@ -128,15 +128,23 @@ static void put_block(struct frame *frame, uint8_t *at, const struct sequence *s
     frame->has_offset = frame->has_offset || count > 0;
 }
 
-/* The same for `literals` raw ones that are at `frame->at` + LITERALS_AT. */
+/* The same for `count` sequences and `literals` that are at `frame->at` + LITERALS_AT. */
 enum { LITERALS_AT = 6 };
 
-static void put_raw_block(struct frame *frame, size_t literals, const struct sequence *sequence,
-                          size_t count, size_t bytes)
+static void put_literals_block(struct frame *frame, size_t literals,
+                               const struct sequence *sequence, size_t count, size_t bytes)
 {
-    uint8_t *at = put_raw_header(frame->at + 3, literals);
-    memmove(at, frame->at + LITERALS_AT, literals);
-    put_block(frame, at + literals, sequence, count, bytes);
+    uint8_t *raw = frame->at + LITERALS_AT, *packed = raw + literals + 8;
+    uint8_t *end = zstd_put_huffman(packed, raw, literals), *at = frame->at + 3;
+    if (end) {
+        memmove(at, packed, (size_t)(end - packed));
+        at += end - packed;
+    } else {
+        at = put_raw_header(at, literals);
+        memmove(at, raw, literals);
+        at += literals;
+    }
+    put_block(frame, at, sequence, count, bytes);
 }
 
 /* ---- words ---- */
@@ -192,7 +200,8 @@ static void put_words(struct frame *frame, size_t count, unsigned low)
                 break;
             put_le64(literals, word);
         }
-        put_raw_block(frame, same * low + others * WORD, &sequence, same, (same + others) * WORD);
+        put_literals_block(frame, same * low + others * WORD, &sequence, same,
+                           (same + others) * WORD);
         count -= same + others;
     }
 }
@@ -236,8 +245,8 @@ static void put_raw_ids(struct frame *frame, size_t count, size_t bytes,
     uint8_t *literals = frame->at + LITERALS_AT;
     for (size_t i = 0; i < count; i++, literals += bytes)
         memcpy(literals, frame->plain + i * (bytes + ID_LENGTH), bytes);
-    put_raw_block(frame, count * bytes, sequence, count - is_last,
-                  count * (bytes + ID_LENGTH) - (is_last ? ID_LENGTH : 0));
+    put_literals_block(frame, count * bytes, sequence, count - is_last,
+                       count * (bytes + ID_LENGTH) - (is_last ? ID_LENGTH : 0));
 }
 
 /* The first length is behind; each id is followed by that of the next. */

@@ -33,6 +33,11 @@ enum zstd_shape { ZSTD_ANY, ZSTD_WORDS, ZSTD_IDS };
  * appended: they have not the shape, are too few, or there is no memory (out->failed). */
 bool zstd_frame_put(struct buf *out, enum zstd_shape shape, struct span body, size_t values_at);
 
+/* A literals section of a Huffman code for `literals` at `at`, where there is room for twice as
+ * many and 1 KiB; its end. NULL: it would not be clearly smaller than they are. */
+enum { ZSTD_HUFFMAN_MIN = 2048, ZSTD_HUFFMAN_MAX = 128 << 10 };
+uint8_t *zstd_put_huffman(uint8_t *at, const uint8_t *literals, size_t count);
+
 /* Packs `count` ids of `bytes` hexadecimal digits, each 4 bytes behind the end of the one before,
  * so that the last byte is the first two digits: `count` x `bytes` / 2 bytes at `out`. False: other
  * digits. The second one is for processors without what the first one uses; they give the same. */

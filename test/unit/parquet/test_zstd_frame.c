@@ -64,6 +64,14 @@ static uint64_t some_word(struct random *random, unsigned kind, size_t i)
         return i / 37 << 40 | (any & 0xff);
     case 5: /* a value and its negative in turn */
         return any % 30 ? any & 0xff : ~(any & 0xff);
+    case 6: /* codes from here on: bytes that differ in their kind */
+        return any % 10000;
+    case 7: /* few symbols */
+        return any % 60;
+    case 8: /* each half as often as the one before: longer codes than there may be */
+        return (uint64_t)__builtin_ctzll(any | UINT64_C(1) << 40);
+    case 9: /* the same over all symbols */
+        return (uint64_t)(255 - __builtin_ctzll(any | UINT64_C(1) << 40)) << 8 | (any >> 40 & 0xff);
     default: /* exceptions one behind the other */
         return i % 300 < 9 ? any : any & 0xffffff;
     }
@@ -73,9 +81,10 @@ static void test_words(void **state)
 {
     (void)state;
     struct random random;
+    static const size_t percents[] = {188, 80, 35, 156}; /* of a byte a value */
     size_t made = 0, frame_bytes;
     random_init(&random, 3);
-    for (unsigned kind = 0; kind <= 6; kind++) {
+    for (unsigned kind = 0; kind <= 10; kind++) {
         for (size_t c = 0; c < COUNT_OF(word_counts); c++) {
             for (size_t p = 0; p < COUNT_OF(prefixes); p++) {
                 size_t count = word_counts[c], at = put_prefix(&random, prefixes[p]);
@@ -85,11 +94,13 @@ static void test_words(void **state)
                 assert_int_equal(is_made, count >= 64 && kind != 0);
                 if (is_made && (kind == 1 || kind == 3) && count > 1000)
                     assert_in_range(frame_bytes, 1, at + count * (kind == 1 ? 4 : 2));
+                if (is_made && kind >= 6 && kind <= 9 && count >= 4096)
+                    assert_in_range(frame_bytes, 1, at + count * percents[kind - 6] / 100);
                 made += is_made;
             }
         }
     }
-    assert_int_equal(made, 6 * 10 * COUNT_OF(prefixes));
+    assert_int_equal(made, 10 * 10 * COUNT_OF(prefixes));
 }
 
 /* ---- ids ---- */
@@ -190,10 +201,10 @@ static void test_random(void **state)
     for (int round = 0; round < 1500; round++) {
         size_t at = put_prefix(&random, random_next(&random) % 40);
         size_t end = at, count = random_next(&random) % 3000;
-        unsigned kind = (unsigned)(random_next(&random) % 10);
-        bool is_ids = kind > 6;
+        unsigned kind = (unsigned)(random_next(&random) % 14);
+        bool is_ids = kind > 10;
         if (is_ids)
-            end = put_ids(&random, at, count, kind == 9 ? 32 : 16);
+            end = put_ids(&random, at, count, kind == 13 ? 32 : 16);
         for (size_t i = 0; i < count && !is_ids; i++, end += 8)
             put_le64(body + end, some_word(&random, kind, i));
         for (unsigned damage = random_next(&random) % 4 == 0; damage && end > at; damage--)
