@@ -3,7 +3,10 @@
  * zstd frames of known shapes; zstd_frame_internal.h has their layout. Section numbers are RFC
  * 8878's.
  */
+#include <math.h>
+
 #include "format/parquet/zstd_frame_internal.h"
+#include "format/parquet/zstd_fse_internal.h"
 
 enum {
     BLOCK_BYTES_MAX = 128 << 10, /* expanded, 3.1.1.2.3 */
@@ -79,38 +82,117 @@ static uint8_t *put_raw_header(uint8_t *at, size_t count)
     return at;
 }
 
-/* What all sequences of a block are. */
+enum { WORD = 8, MATCH_MIN = 3, LOW_MAX = WORD - MATCH_MIN };
+
+/* What all sequences of a block are; or, of words, how many literals each has. */
 struct sequence {
     unsigned literals_code, literals_bits; /* the extra bits of the code are zeros */
     unsigned match_code;                   /* has no extra bits */
     unsigned offset;
+    const uint8_t *lengths; /* NULL: all as above; of up to 16 literals the code is their count */
 };
 
-/* 3.1.1.3.2: how many, modes, a symbol for each, the extra bits from the last to the first. */
+struct offset_bits {
+    unsigned code; /* how many bits, too */
+    uint64_t value;
+};
+
+/* All the same: a symbol for each mode, the extra bits from the last to the first. */
+static uint8_t *put_same_sequences(uint8_t *at, const struct sequence *sequence, size_t count,
+                                   struct offset_bits offset)
+{
+    *at++ = 1 << 6 | 1 << 4 | 1 << 2;
+    *at++ = (uint8_t)sequence->literals_code;
+    *at++ = (uint8_t)offset.code;
+    *at++ = (uint8_t)sequence->match_code;
+    struct bits bits = {.at = at};
+    for (size_t i = 0; i < count; i++) {
+        put_bits(&bits, 0, sequence->literals_bits);
+        put_bits(&bits, offset.value, offset.code);
+        flush_bits(&bits);
+    }
+    put_bits(&bits, 1, 1); /* ends the stream */
+    return end_bits(&bits);
+}
+
+/* A code, and for each symbol and state the state that says the one and goes on to the other. */
+struct length_code {
+    struct fse_state states[FSE_STATES];
+    uint8_t before[LOW_MAX + 1][FSE_STATES];
+};
+
+static void make_length_code(const unsigned shares[FSE_SYMBOLS], struct length_code *code)
+{
+    fse_make_states(shares, code->states);
+    for (size_t i = 0; i < FSE_STATES; i++) {
+        const struct fse_state *state = &code->states[i];
+        for (size_t next = state->base; next < state->base + ((size_t)1 << state->bits); next++)
+            code->before[state->symbol][next] = (uint8_t)i;
+    }
+}
+
+/* Goes a symbol back. */
+static inline size_t step_back(const struct length_code *code, struct bits *bits, size_t symbol,
+                               size_t next)
+{
+    size_t now = code->before[symbol][next];
+    put_bits(bits, next - code->states[now].base, code->states[now].bits);
+    return now;
+}
+
+/* Words of several lengths, 3.1.1.3.2.2: FSE codes for literals and matches, which say the same. */
+static uint8_t *put_mixed_sequences(uint8_t *at, const uint8_t *lengths, size_t count,
+                                    const unsigned shares[FSE_SYMBOLS], struct offset_bits offset)
+{
+    struct length_code literals, matches;
+    unsigned mirrored[FSE_SYMBOLS] = {0};
+    for (size_t length = 0; length <= LOW_MAX; length++)
+        mirrored[LOW_MAX - length] = shares[length];
+    make_length_code(shares, &literals);
+    make_length_code(mirrored, &matches);
+    *at++ = 2 << 6 | 1 << 4 | 2 << 2;
+    struct bits bits = {.at = at};
+    fse_put_shares(&bits, shares);
+    put_bits(&bits, offset.code, 8);
+    flush_bits(&bits);
+    fse_put_shares(&bits, mirrored);
+    size_t last = lengths[count - 1];
+    size_t literals_state = literals.before[last][0];
+    size_t match_state = matches.before[LOW_MAX - last][0];
+    put_bits(&bits, offset.value, offset.code);
+    for (size_t i = count - 1; i-- > 0;) {
+        match_state = step_back(&matches, &bits, (size_t)LOW_MAX - lengths[i], match_state);
+        literals_state = step_back(&literals, &bits, lengths[i], literals_state);
+        put_bits(&bits, offset.value, offset.code);
+        flush_bits(&bits);
+    }
+    flush_bits(&bits);
+    put_bits(&bits, match_state, FSE_LOG);
+    put_bits(&bits, literals_state, FSE_LOG);
+    put_bits(&bits, 1, 1);
+    return end_bits(&bits);
+}
+
+/* 3.1.1.3.2. */
 static uint8_t *put_sequences(uint8_t *at, const struct sequence *sequence, size_t count,
                               bool has_offset)
 {
-    unsigned offset_value = has_offset ? 1 : sequence->offset + 3;
-    unsigned offset_code = 31 - (unsigned)__builtin_clz(offset_value);
+    unsigned shares[FSE_SYMBOLS], offset_value = has_offset ? 1 : sequence->offset + 3;
+    unsigned code = 31 - (unsigned)__builtin_clz(offset_value);
+    struct offset_bits offset = {.code = code, .value = offset_value - (1u << code)};
+    struct sequence same = *sequence;
     if (count >= 0x80) /* and less than 0x7f00, as a block has no more */
         *at++ = (uint8_t)(0x80 + (count >> 8));
     *at++ = (uint8_t)count;
     if (!count)
         return at;
-    *at++ = 1 << 6 | 1 << 4 | 1 << 2;
-    *at++ = (uint8_t)sequence->literals_code;
-    *at++ = (uint8_t)offset_code;
-    *at++ = (uint8_t)sequence->match_code;
-    uint64_t bits = 0;
-    unsigned held = 0;
-    for (size_t i = 0; i < count; i++) {
-        held += sequence->literals_bits;
-        bits |= (uint64_t)(offset_value - (1u << offset_code)) << held;
-        for (held += offset_code; held >= 8; held -= 8, bits >>= 8)
-            *at++ = (uint8_t)bits;
+    if (sequence->lengths && fse_share(sequence->lengths, count, shares))
+        return put_mixed_sequences(at, sequence->lengths, count, shares, offset);
+    if (sequence->lengths) {
+        same.literals_code = sequence->lengths[0];
+        same.match_code = LOW_MAX - same.literals_code;
     }
-    *at++ = (uint8_t)(bits | 1u << held); /* ends the stream */
-    return at;
+    return put_same_sequences(at, &same, count, offset);
 }
 
 /* Ends a block whose literals section ends at `at`, and which becomes `bytes`: raw, if so it is no
@@ -150,26 +232,52 @@ static void put_literals_block(struct frame *frame, size_t literals,
 /* ---- words ---- */
 
 enum {
-    WORD = 8,
-    LOW_MAX = WORD - 3,   /* a match has 3 bytes at least */
-    EXCEPTION_BYTES = 30, /* what a word with other high bytes is taken to cost */
+    EXCEPTION_BYTES = 30, /* what a word that ends a block is taken to cost */
     WORDS_MIN = 64,       /* in a frame */
     WORTH_NUMERATOR = 15, /* of 16: larger than that is not worth a frame */
 };
 
-/* How many low bytes of a word are to be literals; 0: no frame. */
+/* In how many of its low bytes a word differs from the one before; at least one. */
+static inline unsigned changed_bytes(uint64_t word, uint64_t last)
+{
+    return (71 - (unsigned)__builtin_clzll((word ^ last) | 1)) / 8;
+}
+
+/* About how many bytes words take whose `low` low bytes are literals always. Those of several
+ * lengths must be worth the time, and that their literals are less alike. */
+static double words_bytes(const size_t differ[WORD + 1], unsigned low)
+{
+    enum { WORTH = 16 };
+    double count = 0, within = 0, bytes = 0;
+    bool is_mixed = false;
+    for (unsigned length = 1; length <= LOW_MAX; length++)
+        count += (double)differ[length];
+    for (unsigned length = 1; length <= LOW_MAX; length++) {
+        within += (double)differ[length];
+        if (length < low || within == 0)
+            continue;
+        bytes += within * length + within * 2 * log2(count / within) / 8;
+        is_mixed = is_mixed || length > low;
+        within = 0;
+    }
+    for (unsigned length = LOW_MAX + 1; length <= WORD; length++)
+        bytes += (double)differ[length] * EXCEPTION_BYTES;
+    return is_mixed ? bytes + bytes / WORTH : bytes;
+}
+
+/* How many low bytes of a word are to be literals at least; 0: no frame. */
 static unsigned choose_low(const uint8_t *words, size_t count)
 {
-    size_t differ[2][WORD + 1] = {{0}}; /* by the bytes in which a word differs from the last */
-    size_t least = count * WORD / 16 * WORTH_NUMERATOR, above = count - 1;
+    size_t differ[2][WORD + 1] = {{0}}; /* words by changed_bytes; two, not to wait for the last */
+    double least = (double)count * WORD / 16 * WORTH_NUMERATOR;
     unsigned best = 0;
-    for (size_t i = 1; i < count; i++) {
-        uint64_t change = get_le64(words + i * WORD) ^ get_le64(words + (i - 1) * WORD);
-        differ[i % 2][(71 - (unsigned)__builtin_clzll(change | 1)) / 8]++;
-    }
+    for (size_t i = 1; i < count; i++)
+        differ[i % 2]
+              [changed_bytes(get_le64(words + i * WORD), get_le64(words + (i - 1) * WORD))]++;
+    for (unsigned length = 1; length <= WORD; length++)
+        differ[0][length] += differ[1][length];
     for (unsigned low = 1; low <= LOW_MAX; low++) {
-        above -= differ[0][low] + differ[1][low];
-        size_t bytes = count * low + above * EXCEPTION_BYTES;
+        double bytes = words_bytes(differ[0], low);
         if (bytes >= least)
             continue;
         least = bytes;
@@ -181,28 +289,31 @@ static unsigned choose_low(const uint8_t *words, size_t count)
 /* The first word is behind. */
 static void put_words(struct frame *frame, size_t count, unsigned low)
 {
-    const struct sequence sequence = {
-        .literals_code = low, .match_code = WORD - low - 3, .offset = WORD};
+    uint8_t lengths[BLOCK_BYTES_MAX / WORD];
+    const struct sequence sequence = {.offset = WORD, .lengths = lengths};
     while (count) {
         size_t most = size_min(count, frame->has_offset ? BLOCK_BYTES_MAX / WORD : SHARED_OFFSETS);
-        size_t same = 0, others = 0;
+        size_t near = 0, far = 0;
         uint8_t *literals = frame->at + LITERALS_AT;
         uint64_t last = get_le64(frame->plain - WORD), word;
-        for (; same < most; same++, literals += low, last = word) {
-            word = get_le64(frame->plain + same * WORD);
-            if ((word ^ last) >> (8 * low))
+        for (; near < most; near++, last = word) {
+            word = get_le64(frame->plain + near * WORD);
+            unsigned length = changed_bytes(word, last);
+            if (length > LOW_MAX)
+                break;
+            lengths[near] = (uint8_t)(length > low ? length : low);
+            put_le64(literals, word);
+            literals += lengths[near];
+        }
+        for (; near + far < most; far++, literals += WORD, last = word) {
+            word = get_le64(frame->plain + (near + far) * WORD);
+            if (changed_bytes(word, last) <= LOW_MAX)
                 break;
             put_le64(literals, word);
         }
-        for (; same + others < most; others++, literals += WORD, last = word) {
-            word = get_le64(frame->plain + (same + others) * WORD);
-            if (!((word ^ last) >> (8 * low)))
-                break;
-            put_le64(literals, word);
-        }
-        put_literals_block(frame, same * low + others * WORD, &sequence, same,
-                           (same + others) * WORD);
-        count -= same + others;
+        put_literals_block(frame, (size_t)(literals - frame->at) - LITERALS_AT, &sequence, near,
+                           (near + far) * WORD);
+        count -= near + far;
     }
 }
 

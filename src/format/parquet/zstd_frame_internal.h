@@ -7,18 +7,21 @@
  * checksum, no dictionary), content size, blocks. What stands in front of the values (levels of v1
  * pages) and the first of them are raw blocks (3.1.1.2).
  *
- * The others are compressed blocks (3.1.1.3) whose sequences are all the same: LL literals, then a
- * match of ML bytes that lies as far back as a value and its like are apart. So the three symbol
- * modes are RLE (3.1.1.3.2.1), which leaves nothing of a sequence in the bit stream but the extra
- * bits of its codes. The first such block gives the offset; those behind it repeat it (offset value
- * 1, section 3.1.1.5: no bits).
+ * The others are compressed blocks (3.1.1.3) of sequences of a kind: LL literals, then a match of
+ * ML bytes that lies as far back as a value and its like are apart. Where all are the same, the
+ * three symbol modes are RLE (3.1.1.3.2.1), which leaves nothing of a sequence in the bit stream
+ * but the extra bits of its codes. The first such block gives the offset; those behind it repeat it
+ * (offset value 1, 3.1.1.5: no bits).
  *
- *   words  int64, LL = n low bytes, ML = 8 - n high ones, those of the value before. A value whose
- *          high bytes are others ends its block as 8 literals behind the last sequence. n is that
- * of 1 to 5 which makes the page smallest. ids    byte arrays of 16 or 32 of [0-9a-f]: LL = the id,
- * ML = 4, the length of the next one, which is that of the last one. Sixteen symbols of equal
- * weight have Huffman codes of 4 bits, in the order of the symbols (4.2.1): packed nibbles,
- * backwards, in four streams.
+ * Words (int64): LL = the low bytes up to the last that differs from the word before, n at least;
+ * ML = the high bytes above, 8 - LL. FSE codes (4.1) for both where LL is not always n. A word that
+ * differs in more than 5 bytes ends its block as 8 literals behind the last sequence. n is that of
+ * 1 to 5 which makes the page smallest. The literals have a Huffman code (4.2) where that makes
+ * them clearly smaller, as the highest of the n bytes often does.
+ *
+ * Ids (byte arrays of 16 or 32 of [0-9a-f]): LL = the id, ML = 4, the length of the next one, which
+ * is that of this one. Sixteen symbols of equal weight have Huffman codes of 4 bits, in the order
+ * of the symbols (4.2.1): packed nibbles, backwards, in four streams.
  *
  * Section 3.1.1.2.4: a compressed block is smaller than what it becomes, else it is a raw one.
  */

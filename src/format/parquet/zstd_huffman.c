@@ -4,44 +4,14 @@
  * the code and its description, 4.1 the FSE code in which the description is written.
  */
 #include "format/parquet/zstd_frame_internal.h"
+#include "format/parquet/zstd_fse_internal.h"
 
 enum {
     SYMBOLS = 256,
     BITS_MAX = 11,    /* of a code, 4.2.1 */
     DIRECT_MAX = 128, /* weights that can be written without FSE, 4.2.1.1 */
-    FSE_LOG = 6,      /* accuracy, 4.2.1.2 */
-    FSE_STATES = 1 << FSE_LOG,
-    WEIGHTS = BITS_MAX + 1, /* 0: not there */
     TREE_BYTES_MAX = 128,
 };
-
-/* ---- bits, from the first on ---- */
-
-struct bits {
-    uint8_t *at; /* eight bytes from here on are written over */
-    uint64_t word;
-    unsigned held;
-};
-
-static inline void put_bits(struct bits *bits, uint64_t value, unsigned count)
-{
-    bits->word |= value << bits->held;
-    bits->held += count;
-}
-
-static inline void flush_bits(struct bits *bits)
-{
-    put_le64(bits->at, bits->word);
-    bits->at += bits->held / 8;
-    bits->word >>= bits->held & ~7u;
-    bits->held &= 7;
-}
-
-static uint8_t *end_bits(struct bits *bits)
-{
-    flush_bits(bits);
-    return bits->at + (bits->held > 0);
-}
 
 /* ---- the code ---- */
 
@@ -153,82 +123,12 @@ static void make_codes(struct code *code)
 
 /* ---- its description ---- */
 
-/* Shares of the states, in sum FSE_STATES, at least one for what is there. False: it is all alike.
- */
-static bool share_states(const uint8_t *weights, size_t count, unsigned shares[WEIGHTS])
-{
-    size_t counts[WEIGHTS] = {0}, most = 0;
-    unsigned sum = 0;
-    for (size_t i = 0; i < count; i++)
-        counts[weights[i]]++;
-    for (size_t w = 0; w < WEIGHTS; w++) {
-        shares[w] = (unsigned)((counts[w] * FSE_STATES + count / 2) / count);
-        shares[w] += counts[w] && !shares[w];
-        sum += shares[w];
-        most = counts[w] > counts[most] ? w : most;
-    }
-    shares[most] += FSE_STATES - sum; /* modulo 2^32: may be less, but many have few */
-    return counts[most] < count && shares[most] && shares[most] < FSE_STATES;
-}
-
-/* 4.1.1: the shares. Each takes as many bits as what is left to share asks for, small ones one less
- * where there are fewer values than numbers; behind a zero stands how many more there are. */
-static void put_shares(struct bits *bits, const unsigned shares[WEIGHTS])
-{
-    unsigned left = FSE_STATES;
-    put_bits(bits, FSE_LOG - 5, 4);
-    for (size_t w = 0; left; w++) {
-        unsigned width = 32 - (unsigned)__builtin_clz(left + 1), value = shares[w] + 1;
-        unsigned spare = (1u << width) - (left + 2);
-        if (value < spare)
-            put_bits(bits, value, width - 1);
-        else
-            put_bits(bits, value < 1u << (width - 1) ? value : value + spare, width);
-        left -= shares[w];
-        if (!shares[w]) {
-            size_t zeros = 0;
-            while (!shares[w + 1 + zeros])
-                zeros++;
-            w += zeros;
-            for (; zeros >= 3; zeros -= 3)
-                put_bits(bits, 3, 2);
-            put_bits(bits, zeros, 2);
-        }
-        flush_bits(bits);
-    }
-    bits->held = (bits->held + 7) / 8 * 8;
-    flush_bits(bits);
-}
-
-/* 4.1.2: what a decoder does in each state. */
-struct fse_state {
-    uint8_t weight, bits, base;
-};
-
-static void make_states(const unsigned shares[WEIGHTS], struct fse_state states[FSE_STATES])
-{
-    unsigned next[WEIGHTS], at = 0;
-    for (size_t w = 0; w < WEIGHTS; w++) {
-        next[w] = shares[w];
-        for (unsigned i = 0; i < shares[w]; i++) {
-            states[at].weight = (uint8_t)w;
-            at = (at + FSE_STATES / 2 + FSE_STATES / 8 + 3) % FSE_STATES;
-        }
-    }
-    for (size_t i = 0; i < FSE_STATES; i++) {
-        unsigned number = next[states[i].weight]++;
-        unsigned bits = FSE_LOG - (31 - (unsigned)__builtin_clz(number));
-        states[i].bits = (uint8_t)bits;
-        states[i].base = (uint8_t)((number << bits) - FSE_STATES);
-    }
-}
-
 /* The state that says `weight` and from which `next` is reached; without a next one the first,
  * which asks for most bits, so that a decoder finds there are none. */
 static size_t find_state(const struct fse_state *states, uint8_t weight, size_t next, bool has_next)
 {
     for (size_t i = 0;; i++)
-        if (states[i].weight == weight &&
+        if (states[i].symbol == weight &&
             (!has_next ||
              (next >= states[i].base && next < states[i].base + ((size_t)1 << states[i].bits))))
             return i;
@@ -238,13 +138,13 @@ static size_t find_state(const struct fse_state *states, uint8_t weight, size_t 
 static uint8_t *put_fse_weights(uint8_t *at, const uint8_t *weights, size_t count)
 {
     struct fse_state states[FSE_STATES];
-    unsigned shares[WEIGHTS];
+    unsigned shares[FSE_SYMBOLS];
     size_t state[2] = {0};
     struct bits bits = {.at = at + 1};
-    if (!share_states(weights, count, shares))
+    if (!fse_share(weights, count, shares))
         return NULL;
-    put_shares(&bits, shares);
-    make_states(shares, states);
+    fse_put_shares(&bits, shares);
+    fse_make_states(shares, states);
     for (size_t i = count; i-- > 0;) {
         bool has_next = i + 2 < count;
         size_t now = find_state(states, weights[i], state[i % 2], has_next);
