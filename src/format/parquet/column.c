@@ -30,6 +30,7 @@ static void begin_chunk(struct leaf *leaf)
 {
     leaf->is_plain = leaf->is_unlucky;
     leaf->row_misses = 0;
+    leaf->has_other_rows = false;
     leaf->is_sampled = false;
     leaf->is_encoding_chosen = !leaf->is_encoding_measured;
 }

@@ -233,9 +233,10 @@ struct leaf {
     /* Slots [row_from, row_to) of row_source have the last indices of the page. */
     const struct arrow_array *row_source;
     int64_t row_from, row_to;
-    int64_t row_values; /* of the last row that is a list or map; else 1 */
-    int64_t row_misses; /* of this chunk */
-    bool failed;        /* no memory, found in the middle of an append */
+    int64_t row_values;  /* of the last row that is a list or map; else 1 */
+    int64_t row_misses;  /* of this chunk */
+    bool has_other_rows; /* too many: its rows are not compared */
+    bool failed;         /* no memory, found in the middle of an append */
 };
 
 struct parquet_writer {

@@ -175,25 +175,26 @@ static void append_repeated(struct leaf *leaf, struct slots *slots, int64_t coun
     leaf->row_to += count;
 }
 
-/* Whether rows are to be compared with those before. A row that is another costs as much as many
- * look-ups, and the look-ups of rows that come one by one do not overlap. */
+/* Whether rows are to be compared with those before. */
 static bool has_repeated_rows(const struct leaf *leaf, const struct slots *slots)
 {
-    enum { MISSES_FREE = 64, VALUES_A_MISS = 32 };
-    return !slots->indices && !slots->array->validity && leaf->type != PARQUET_FLOAT &&
-           leaf->type != PARQUET_DOUBLE &&
-           leaf->row_misses <= MISSES_FREE + leaf->chunk_values / VALUES_A_MISS;
+    return !leaf->has_other_rows && !slots->indices && !slots->array->validity &&
+           leaf->type != PARQUET_FLOAT && leaf->type != PARQUET_DOUBLE;
 }
 
-/* Appends repeated rows, as many as there are; at most how many slots to look up then. */
+/* Appends repeated rows, as many as there are; at most how many slots to look up then. A row that
+ * is another costs as much as many look-ups, and the look-ups of rows that come one by one do not
+ * overlap: with more than a few of them the chunk's rows are no longer compared. */
 static int64_t append_rows(struct leaf *leaf, struct slots *slots)
 {
+    enum { MISSES_FREE = 64, VALUES_A_MISS = 32 };
     if (!has_repeated_rows(leaf, slots))
         return BATCH;
     int64_t count = count_repeated(leaf, slots);
     if (count)
         append_repeated(leaf, slots, count);
     leaf->row_misses++;
+    leaf->has_other_rows = leaf->row_misses > MISSES_FREE + leaf->chunk_values / VALUES_A_MISS;
     return leaf->row_values;
 }
 
