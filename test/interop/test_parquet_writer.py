@@ -7,9 +7,11 @@ import random
 import struct
 import zlib
 
+import datafusion
 import duckdb
 import polars
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -115,6 +117,91 @@ def test_polars_scan_and_pyarrow_filters(tool, tmp_path):
         assert pq.read_table(path, filters=[("text", "=", text)]).num_rows == want
         assert polars.scan_parquet(path).filter(polars.col("text") == text).select("id").collect().height == want
         assert con.execute(f"SELECT count(*) FROM '{path}' WHERE text = ?", [text]).fetchone() == (want,)
+
+
+# ---- rows that repeat ----
+
+def repeating(rows, chance):
+    """Rows of which many are as the one before them, of lengths that change; the values differ little."""
+    rng = random.Random(f"{rows} {chance}")
+
+    def runs(make):
+        column = [make()]
+        while len(column) < rows:
+            column.append(column[-1] if rng.random() < chance else make())
+        return column
+
+    def text():
+        return f"value {rng.randrange(30)}" if rng.random() < 0.9 else rng.choice(["", "v", None])
+    texts = [[t or "" for t in row] for row in runs(lambda: [text() for _ in range(rng.choice([3, 3, 3, 0, 4]))])]
+    return pa.table({
+        "lists": pa.array(texts, pa.list_(pa.string())),
+        "holes": pa.array(runs(lambda: [text() for _ in range(4)]), pa.list_(pa.string())),
+        "maps": pa.array([[(f"key {i}", t) for i, t in enumerate(row)] for row in texts], pa.map_(pa.string(), pa.string())),
+        "numbers": pa.array([[len(t) for t in row] for row in texts], pa.list_(pa.int64())),
+        "doubles": pa.array([[len(t) or math.nan for t in row] for row in texts], pa.list_(pa.float64())),
+        "flat": pa.array(runs(text)),
+        "required": pa.array(runs(lambda: text() or "")),
+        "int": pa.array(runs(lambda: rng.randrange(40)), pa.int32())})
+
+
+@pytest.mark.parametrize("shape", ["default", "tiny_pages", "byte_pages", "fallback", "v2", "smallest"])
+@pytest.mark.parametrize("chance", [0.0, 0.5, 0.95, 1.0])
+def test_rows_that_repeat(tool, tmp_path, chance, shape):
+    table = repeating(6000, chance)
+    path, metrics = write(tool, tmp_path, table, *SHAPES[shape], max_chunksize=999)
+    check_pyarrow(path, table)
+    nans = sum(math.isnan(value) for row in table["doubles"].to_pylist() for value in row)
+    assert sum(column["nans"] for column in metrics["columns"] if column["nans"] > 0) == nans
+
+
+# ---- zstd frames of our own ----
+
+def shaped(rows, has_nulls):
+    """Columns whose pages have a shape for them, and some that nearly have."""
+    rng = random.Random(rows)
+    hexes = [f"{rng.getrandbits(128):032x}" for _ in range(rows)]
+    columns = {
+        "time": pa.array([1767225600000000 + i * 500 + rng.randrange(2000) for i in range(rows)], pa.timestamp("us")),
+        "number": pa.array([rng.choice([rng.randrange(40000), -1, 2**63 - 1] if i % 50 == 0 else [rng.randrange(40000)])
+                            for i in range(rows)], pa.int64()),
+        "any": pa.array([rng.getrandbits(64) - 2**63 for _ in range(rows)], pa.int64()),
+        "trace": pa.array(hexes),
+        "span": pa.array([h[:16] for h in hexes]),
+        "upper": pa.array([h.upper() for h in hexes]),
+        "mixed": pa.array([h[:rng.choice([16, 32])] if i > rows // 2 else h for i, h in enumerate(hexes)]),
+        "spans": pa.array([[h[:16]] * (i % 3) for i, h in enumerate(hexes)], pa.list_(pa.string()))}
+    if has_nulls:
+        holes = pa.array([rng.randrange(5) == 0 for _ in range(rows)])
+        columns = {name: column if name == "spans" else pc.if_else(holes, None, column)
+                   for name, column in columns.items()}
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("has_nulls", [False, True])
+@pytest.mark.parametrize("options", [[], ["page_version=2"], ["page_rows=100"], ["dictionary=0", "row_group_rows=4096"]],
+                         ids=" ".join)
+def test_own_zstd_frames_are_read_by_all(tool, tmp_path, has_nulls, options):
+    table = shaped(9000, has_nulls)
+    path, metrics = write(tool, tmp_path, table, *options)
+    assert read(path).equals(table)
+    con = duckdb.connect()
+    assert con.execute(f"SELECT * FROM read_parquet('{path}', file_row_number=true) "
+                       "ORDER BY file_row_number").to_arrow_table().select(table.column_names).equals(table)
+    assert polars.read_parquet(path).equals(polars.from_arrow(table))
+    session = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(1))
+    session.register_parquet("t", path)
+    got = session.sql("SELECT * FROM t").to_arrow_table()
+    assert [repr(column.to_pylist()) for column in got.columns] == [repr(c.to_pylist()) for c in table.columns]
+    _, without = write(tool, tmp_path, table, *options, "own_frames=0", name="without")
+    assert read(tmp_path / "without").equals(table)
+    sizes = {name: (ours["bytes"], theirs["bytes"]) for name, ours, theirs in
+             zip(table.column_names, metrics["columns"], without["columns"])}
+    for name in ("any", "upper"):
+        assert sizes[name][0] == sizes[name][1]
+    if "page_rows=100" not in options:
+        for name in ("trace", "span"):
+            assert sizes[name][0] < sizes[name][1] * 0.97, sizes
 
 
 # ---- floats (TB8) ----

@@ -16,6 +16,7 @@ enum { SAMPLE_VALUES = 2048, STEP_ROWS = 1024, UNPACK_FACTOR = 16 };
 enum status leaf_init(struct leaf *leaf, const struct parquet_options *options, struct error *err)
 {
     leaf->options = options;
+    leaf->row_values = 1;
     dictionary_init(&leaf->dictionary, leaf->width != 0);
     leaf->record.def_histogram = mem_alloc_zero((size_t)leaf->max_def + 1, sizeof(int64_t));
     leaf->record.rep_histogram = mem_alloc_zero((size_t)leaf->max_rep + 1, sizeof(int64_t));
@@ -28,12 +29,18 @@ enum status leaf_init(struct leaf *leaf, const struct parquet_options *options, 
 static void begin_chunk(struct leaf *leaf)
 {
     leaf->is_plain = leaf->is_unlucky;
+    leaf->row_misses = 0;
+    leaf->has_other_rows = false;
     leaf->is_sampled = false;
     leaf->is_encoding_chosen = !leaf->is_encoding_measured;
 }
 
 void leaf_begin(struct leaf *leaf)
 {
+    if (leaf->options->compression == PARQUET_ZSTD && leaf->options->own_zstd_frames)
+        leaf->shape = leaf->type == PARQUET_INT64        ? ZSTD_WORDS
+                      : leaf->type == PARQUET_BYTE_ARRAY ? ZSTD_IDS
+                                                         : ZSTD_ANY;
     leaf->is_unlucky = leaf->type == PARQUET_BOOLEAN || leaf->options->dictionary_bytes_max == 0 ||
                        leaf->has_own_encoding;
     begin_chunk(leaf);
@@ -76,7 +83,6 @@ static void unpack_page(struct leaf *leaf)
         buf_put(&leaf->plain, value.data, value.length);
     }
     buf_clear(&leaf->indices);
-    buf_clear(&leaf->used);
     leaf->is_plain = true;
 }
 
@@ -222,7 +228,7 @@ static void chunk_clear(struct leaf *leaf)
     buf_clear(&leaf->hashes);
     dictionary_clear(&leaf->dictionary);
     owned_extent_clear(&leaf->chunk_extent);
-    leaf->remap_source = NULL; /* it names entries of the dictionary that was */
+    leaf_forget_sources(leaf); /* they name entries of the dictionary that was */
     leaf->chunk_rows = leaf->chunk_values = 0;
     begin_chunk(leaf);
 }

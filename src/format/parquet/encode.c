@@ -19,17 +19,28 @@ static inline __attribute__((always_inline)) uint32_t load(const void *values, s
     return is_bytes ? ((const uint8_t *)values)[i] : ((const uint32_t *)values)[i];
 }
 
+/* Whether the eight values from `i` on are the same. */
+static inline __attribute__((always_inline)) bool is_same_group(const void *values, size_t i,
+                                                                bool is_bytes)
+{
+    if (is_bytes) {
+        uint64_t word = get_le64((const uint8_t *)values + i);
+        return word == (word << 8 | word >> 56);
+    }
+    const uint8_t *at = (const uint8_t *)values + i * sizeof(uint32_t);
+    uint64_t pair = get_le64(at);
+    return !((pair ^ (pair << 32 | pair >> 32)) | (pair ^ get_le64(at + 8)) |
+             (pair ^ get_le64(at + 16)) | (pair ^ get_le64(at + 24)));
+}
+
 static inline __attribute__((always_inline)) size_t run_length(const void *values, size_t i,
                                                                size_t count, bool is_bytes)
 {
-    size_t end = i + 1;
-    if (is_bytes) { /* eight at a time: levels are often all the same */
-        const uint8_t *bytes = values;
-        uint64_t pattern = bytes[i] * UINT64_C(0x0101010101010101);
-        while (end + 8 <= count && get_le64(bytes + end) == pattern)
-            end += 8;
-    }
+    size_t end = i + GROUP;
     uint32_t value = load(values, i, is_bytes);
+    while (end + GROUP <= count && load(values, end, is_bytes) == value &&
+           is_same_group(values, end, is_bytes))
+        end += GROUP;
     while (end < count && load(values, end, is_bytes) == value)
         end++;
     return end - i;
@@ -63,9 +74,21 @@ put_packed(struct buf *out, const void *values, size_t count, unsigned width, bo
         for (; i < count && i * bytes + 4 <= groups * width; i++, at += bytes)
             put_le32(at, load(values, i, is_bytes));
     }
+    uint8_t *end = out->data + out->length;
+    /* Eight values are `width` bytes: two words, the second of which may reach into what follows.
+     */
+    for (; width < 16 && width % 8 && i + GROUP <= count && end - at >= 16; i += GROUP) {
+        uint64_t low = 0, high = 0;
+        for (size_t j = 0; j < GROUP / 2; j++) {
+            low |= (uint64_t)load(values, i + j, is_bytes) << (j * width);
+            high |= (uint64_t)load(values, i + GROUP / 2 + j, is_bytes) << (j * width);
+        }
+        put_le64(at, low | high << (4 * width));
+        put_le64(at + 8, high >> (64 - 4 * width));
+        at += width;
+    }
     uint64_t bits = 0;
     unsigned held = 0;
-    uint8_t *end = out->data + out->length;
     for (; i < groups * GROUP; i++) {
         bits |= (uint64_t)(i < count ? load(values, i, is_bytes) : 0) << held;
         for (held += width; held >= 8; held -= 8) {
@@ -81,22 +104,17 @@ encode(struct buf *out, const void *values, size_t count, unsigned width, bool i
 {
     size_t step = is_bytes ? 1 : sizeof(uint32_t);
     size_t packed = 0; /* values from here on wait to be packed */
-    for (size_t i = 0; i < count;) {
-        if (i + 1 < count && load(values, i, is_bytes) != load(values, i + 1, is_bytes)) {
-            i++;
+    /* A run is worth it from a whole group on; what is in front of it completes the one before. */
+    for (size_t i = 0; i + GROUP <= count;) {
+        if (!is_same_group(values, i, is_bytes)) {
+            i += GROUP;
             continue;
         }
         size_t run = run_length(values, i, count, is_bytes);
-        size_t fill = (GROUP - (i - packed) % GROUP) % GROUP; /* completes the group before */
-        if (run < fill + GROUP) {
-            i += run;
-            continue;
-        }
-        i += fill;
         if (i > packed)
             put_packed(out, (const uint8_t *)values + packed * step, i - packed, width, is_bytes);
-        put_run(out, load(values, i, is_bytes), run - fill, width);
-        i += run - fill;
+        put_run(out, load(values, i, is_bytes), run, width);
+        i += run;
         packed = i;
     }
     if (packed < count)

@@ -50,25 +50,48 @@ static void count_levels(int64_t *histogram, const struct buf *levels, uint8_t m
     }
 }
 
-/* What the page uses of the dictionary: its extent, and the greatest index. */
-static uint32_t look_at_entries(const struct leaf *leaf, struct extent *extent)
+/* The order of byte arrays by their first eight bytes, or all of a shorter one. */
+static inline uint64_t entry_prefix(const struct leaf *leaf, uint32_t index)
 {
-    const uint32_t *used = (const uint32_t *)(const void *)leaf->used.data;
-    uint32_t greatest = 0;
-    for (size_t i = 0; i < leaf->used.length / sizeof *used; i++) {
-        greatest = used[i] > greatest ? used[i] : greatest;
-        extent_add(leaf->order, extent, dictionary_get(&leaf->dictionary, used[i]));
-    }
-    return greatest;
+    return __builtin_bswap64(dictionary_entry(&leaf->dictionary, index)->first);
 }
 
-/* Wide indices take whole bytes: the compressor then sees values, and finds what repeats. */
-static unsigned index_width(uint32_t greatest)
+/* Takes an entry into the extent; of byte arrays most are settled by their first bytes. */
+static inline void see_entry(const struct leaf *leaf, uint32_t index, struct extent *extent,
+                             uint64_t prefixes[2])
 {
-    unsigned width = bits_needed(greatest);
-    if (width >= 5)
-        width = (width + 7) / 8 * 8;
-    return width ? width : 1;
+    if (leaf->order == ORDER_BYTE_ARRAY) {
+        uint64_t prefix = entry_prefix(leaf, index);
+        if (extent->is_set && prefix > prefixes[0] && prefix < prefixes[1])
+            return;
+        prefixes[0] = !extent->is_set || prefix < prefixes[0] ? prefix : prefixes[0];
+        prefixes[1] = !extent->is_set || prefix > prefixes[1] ? prefix : prefixes[1];
+    }
+    extent_add(leaf->order, extent, dictionary_get(&leaf->dictionary, index));
+}
+
+/* What the page uses of the dictionary: its extent, and the greatest index. */
+static bool look_at_entries(struct leaf *leaf, struct extent *extent, uint32_t *out_greatest)
+{
+    const uint32_t *indices = (const uint32_t *)(const void *)leaf->indices.data;
+    size_t count = leaf->indices.length / sizeof *indices, entries = leaf->dictionary.count;
+    uint64_t prefixes[2] = {0};
+    *out_greatest = 0;
+    buf_clear(&leaf->used);
+    uint8_t *used = buf_extend(&leaf->used, (entries + 7) / 8 * 8);
+    if (!used)
+        return false;
+    memset(used, 0, leaf->used.length);
+    for (size_t i = 0; i < count; i++)
+        used[indices[i]] = 1;
+    for (size_t at = 0; at < entries; at += 8) {
+        for (uint64_t word = get_le64(used + at); word; word &= word - 1) {
+            uint32_t index = (uint32_t)at + (uint32_t)__builtin_ctzll(word) / 8;
+            see_entry(leaf, index, extent, prefixes);
+            *out_greatest = index;
+        }
+    }
+    return true;
 }
 
 /* ---- header, compression ---- */
@@ -79,6 +102,7 @@ struct raw_page {
     int encoding;
     struct span body;
     size_t rep_bytes, def_bytes; /* v2: at the head of the body, never compressed */
+    size_t values_at;            /* v1: behind the levels */
     int64_t levels;              /* of a dictionary: its entries */
     int64_t nulls, rows;         /* v2 */
 };
@@ -111,10 +135,43 @@ static void put_page_header(struct buf *out, int type, const struct raw_page *pa
     thrift_end(&thrift);
 }
 
+/* Compresses to the end of writer->packed. What is PLAIN becomes a frame of ours, unless libzstd's
+ * was clearly smaller when a page was last made both ways. */
+static enum status compress(struct parquet_writer *writer, struct leaf *leaf, bool is_plain,
+                            struct span body, size_t values_at, struct error *err)
+{
+    enum { JUDGED_PAGES = 32, TOLERANCE = 16 };
+    size_t start = writer->packed.length;
+    bool has_shape = is_plain && leaf->shape != ZSTD_ANY;
+    bool is_judge = has_shape && leaf->shaped_pages++ % JUDGED_PAGES == 0;
+    if (is_judge)
+        leaf->is_framed = true;
+    if (!has_shape || !leaf->is_framed)
+        return codec_compress(writer->compressor, body, &writer->packed, err);
+    if (!zstd_frame_put(&writer->packed, leaf->shape, body, values_at)) {
+        leaf->is_framed = !is_judge;
+        return writer->packed.failed
+                   ? no_memory(leaf, err)
+                   : codec_compress(writer->compressor, body, &writer->packed, err);
+    }
+    if (!is_judge)
+        return STATUS_OK;
+    buf_clear(&writer->other);
+    TRY(codec_compress(writer->compressor, body, &writer->other, err));
+    leaf->is_framed =
+        writer->packed.length - start <= writer->other.length + writer->other.length / TOLERANCE;
+    if (leaf->is_framed)
+        return STATUS_OK;
+    buf_truncate(&writer->packed, start);
+    buf_put(&writer->packed, writer->other.data, writer->other.length);
+    return writer->packed.failed ? no_memory(leaf, err) : STATUS_OK;
+}
+
 /* The bytes as they are stored, in writer->packed unless nothing is compressed. Only v2 pages can
  * stay as they are among compressed ones. */
-static enum status pack_page(struct parquet_writer *writer, const struct raw_page *page, bool is_v2,
-                             struct span *out_stored, bool *out_is_compressed, struct error *err)
+static enum status pack_page(struct parquet_writer *writer, struct leaf *leaf,
+                             const struct raw_page *page, bool is_v2, struct span *out_stored,
+                             bool *out_is_compressed, struct error *err)
 {
     size_t levels = page->rep_bytes + page->def_bytes;
     struct span values = span_of(page->body.data + levels, page->body.length - levels);
@@ -124,7 +181,7 @@ static enum status pack_page(struct parquet_writer *writer, const struct raw_pag
         return STATUS_OK;
     buf_clear(&writer->packed);
     buf_put(&writer->packed, page->body.data, levels);
-    TRY(codec_compress(writer->compressor, values, &writer->packed, err));
+    TRY(compress(writer, leaf, page->encoding == ENCODING_PLAIN, values, page->values_at, err));
     *out_is_compressed = !is_v2 || writer->packed.length < page->body.length;
     if (*out_is_compressed)
         *out_stored = span_of(writer->packed.data, writer->packed.length);
@@ -141,7 +198,7 @@ static enum status seal_page(struct parquet_writer *writer, struct leaf *leaf,
     int type = page->is_dictionary_page ? PAGE_DICTIONARY : leaf_page_type(leaf);
     if (page->body.length > INT32_MAX || page->levels > INT32_MAX)
         return too_large(leaf, page->body.length, err);
-    TRY(pack_page(writer, page, type == PAGE_DATA_V2, &stored, &is_compressed, err));
+    TRY(pack_page(writer, leaf, page, type == PAGE_DATA_V2, &stored, &is_compressed, err));
     if (stored.length > INT32_MAX)
         return too_large(leaf, stored.length, err);
     buf_clear(&writer->header);
@@ -169,16 +226,8 @@ enum status leaf_put_dictionary(struct parquet_writer *writer, struct leaf *leaf
 
 /* ---- values ---- */
 
-static void put_indices(const struct leaf *leaf, struct buf *body, struct extent *extent)
-{
-    unsigned width = index_width(look_at_entries(leaf, extent));
-    buf_put_byte(body, (uint8_t)width);
-    encode_indices(body, (const uint32_t *)(const void *)leaf->indices.data,
-                   leaf->indices.length / sizeof(uint32_t), width);
-}
-
 /* Bytes of values as they would be stored. */
-static enum status measure(struct parquet_writer *writer, const struct leaf *leaf,
+static enum status measure(struct parquet_writer *writer, struct leaf *leaf, bool is_plain,
                            const struct buf *values, size_t *out_bytes, struct error *err)
 {
     if (values->failed)
@@ -187,19 +236,66 @@ static enum status measure(struct parquet_writer *writer, const struct leaf *lea
     if (!writer->compressor)
         return STATUS_OK;
     buf_clear(&writer->packed);
-    TRY(codec_compress(writer->compressor, span_of(values->data, values->length), &writer->packed,
-                       err));
+    TRY(compress(writer, leaf, is_plain, span_of(values->data, values->length), 0, err));
     *out_bytes = writer->packed.length;
     return STATUS_OK;
 }
 
-static enum status measure_encoding(struct parquet_writer *writer, const struct leaf *leaf,
-                                    int encoding, size_t *out_bytes, struct error *err)
+static void encode_page_indices(const struct leaf *leaf, unsigned width, struct buf *out)
+{
+    encode_indices(out, (const uint32_t *)(const void *)leaf->indices.data,
+                   leaf->indices.length / sizeof(uint32_t), width);
+}
+
+/* Wide indices may take whole bytes: the compressor then sees values and finds what repeats, which
+ * packed ones hide. It pays where they repeat, not where they are as random as they look: so one
+ * page in some is made both ways. */
+static enum status index_width(struct parquet_writer *writer, struct leaf *leaf, uint32_t greatest,
+                               unsigned *out_width, struct error *err)
+{
+    enum { WIDE = 5, JUDGED_PAGES = 32 };
+    unsigned width = greatest ? bits_needed(greatest) : 1, whole = (width + 7) / 8 * 8;
+    size_t packed, loose;
+    *out_width = width;
+    if (width < WIDE || width == whole || !writer->compressor)
+        return STATUS_OK;
+    if (leaf->wide_pages++ % JUDGED_PAGES == 0)
+        leaf->judged_widths = 0;
+    if (!(leaf->judged_widths >> width & 1)) {
+        buf_clear(&writer->trial);
+        encode_page_indices(leaf, width, &writer->trial);
+        TRY(measure(writer, leaf, false, &writer->trial, &packed, err));
+        buf_clear(&writer->trial);
+        encode_page_indices(leaf, whole, &writer->trial);
+        TRY(measure(writer, leaf, false, &writer->trial, &loose, err));
+        leaf->judged_widths |= UINT32_C(1) << width;
+        leaf->loose_widths &= ~(UINT32_C(1) << width);
+        leaf->loose_widths |= (uint32_t)(loose < packed) << width;
+    }
+    *out_width = leaf->loose_widths >> width & 1 ? whole : width;
+    return STATUS_OK;
+}
+
+static enum status put_indices(struct parquet_writer *writer, struct leaf *leaf,
+                               struct extent *extent, struct error *err)
+{
+    uint32_t greatest;
+    unsigned width;
+    if (!look_at_entries(leaf, extent, &greatest))
+        return no_memory(leaf, err);
+    TRY(index_width(writer, leaf, greatest, &width, err));
+    buf_put_byte(&writer->body, (uint8_t)width);
+    encode_page_indices(leaf, width, &writer->body);
+    return STATUS_OK;
+}
+
+static enum status measure_encoding(struct parquet_writer *writer, struct leaf *leaf, int encoding,
+                                    size_t *out_bytes, struct error *err)
 {
     buf_clear(&writer->body);
     encode_values(&writer->body, encoding, leaf->type, leaf->width, (uint64_t)leaf->page_values,
                   span_of(leaf->plain.data, leaf->plain.length));
-    return measure(writer, leaf, &writer->body, out_bytes, err);
+    return measure(writer, leaf, encoding == ENCODING_PLAIN, &writer->body, out_bytes, err);
 }
 
 /* How many times its size the dictionary will have at the chunk's end: as if half as many entries
@@ -224,15 +320,15 @@ enum status leaf_measure_dictionary(struct parquet_writer *writer, struct leaf *
     double pages = (double)leaf->options->row_group_rows / (double)leaf->page_rows;
     leaf->is_measured = true;
     buf_clear(&writer->body);
-    put_indices(leaf, &writer->body, &ignored);
-    TRY(measure(writer, leaf, &writer->body, &index_bytes, err));
-    TRY(measure(writer, leaf, &leaf->dictionary.page, &entry_bytes, err));
+    TRY(put_indices(writer, leaf, &ignored, err));
+    TRY(measure(writer, leaf, false, &writer->body, &index_bytes, err));
+    TRY(measure(writer, leaf, false, &leaf->dictionary.page, &entry_bytes, err));
     buf_clear(&writer->body);
     for (int64_t i = 0; i < leaf->page_values; i++) {
         struct span value = dictionary_get(&leaf->dictionary, indices[i]);
         buf_put_short(&writer->body, value.data, value.length);
     }
-    TRY(measure(writer, leaf, &writer->body, &plain_bytes, err));
+    TRY(measure(writer, leaf, true, &writer->body, &plain_bytes, err));
     *out_pays = (double)entry_bytes * dictionary_growth(leaf, pages) + (double)index_bytes * pages <
                 (double)plain_bytes * pages;
     return STATUS_OK;
@@ -303,7 +399,7 @@ static void page_clear(struct leaf *leaf)
     buf_clear(&leaf->rep);
     buf_clear(&leaf->def);
     buf_clear(&leaf->indices);
-    buf_clear(&leaf->used);
+    leaf->row_source = NULL;
     buf_clear(&leaf->plain);
     leaf->page_rows = leaf->page_levels = leaf->page_values = 0;
     leaf->page_nans = leaf->page_unencoded = 0;
@@ -349,7 +445,7 @@ static enum status make_page(struct parquet_writer *writer, struct leaf *leaf, b
     size_t rep = put_level_section(&writer->body, &leaf->rep, leaf->max_rep, !is_v2);
     size_t def = put_level_section(&writer->body, &leaf->def, leaf->max_def, !is_v2);
     if (is_dictionary) {
-        put_indices(leaf, &writer->body, extent);
+        TRY(put_indices(writer, leaf, extent, err));
     } else {
         extent_add_plain(leaf->order, leaf->width, extent, plain);
         encode_values(&writer->body, out_page->encoding, leaf->type, leaf->width,
@@ -361,6 +457,8 @@ static enum status make_page(struct parquet_writer *writer, struct leaf *leaf, b
     if (is_v2) {
         out_page->rep_bytes = rep;
         out_page->def_bytes = def;
+    } else {
+        out_page->values_at = rep + def;
     }
     return STATUS_OK;
 }

@@ -56,6 +56,9 @@ struct parquet_column_options {
 struct parquet_options {
     enum parquet_compression compression; /* default ZSTD */
     int zstd_level;                       /* default 1; gzip has level 1 alone */
+    bool own_zstd_frames;                 /* default true: pages of 64-bit integers and of ids in
+                                           * hexadecimal are laid out without libzstd where they come
+                                           * out about as small: faster, for any decoder */
     int64_t row_group_rows;               /* default 122,880 */
     size_t row_group_bytes;               /* encoded, default 256 MiB; closes a group early */
     uint64_t row_group_plain_bytes;       /* what a reader gets, each value as often as it stands in

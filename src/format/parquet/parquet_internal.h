@@ -12,6 +12,7 @@
 #include "format/codec/codec.h"
 #include "format/parquet/numbers_internal.h"
 #include "format/parquet/parquet.h"
+#include "format/parquet/zstd_frame_internal.h"
 
 /* ---- numbers of the format ---- */
 
@@ -68,9 +69,11 @@ void bound_fix_zero(enum value_order order, uint8_t *value, bool is_lower);
 
 /* ---- dictionaries ---- */
 
+/* A value of at most 16 bytes is known by its length and its two words, so that a look into the
+ * page is rare. */
 struct dictionary_entry {
+    uint64_t first, last;  /* its first and its last eight bytes; of fewer: they, zeros, and 0 */
     uint32_t start, bytes; /* in the dictionary's page */
-    uint32_t page;         /* the last data page that it was seen in */
 };
 
 /* The values of a chunk, in the order of their first appearance, as the dictionary page has them.
@@ -80,7 +83,7 @@ struct dictionary {
     uint32_t count;
     struct buf page;    /* PLAIN */
     struct buf entries; /* struct dictionary_entry */
-    uint64_t *slots;    /* upper half of the hash, index + 1 */
+    uint32_t *slots;    /* upper bits of the hash, index + 1 */
     size_t mask;
     uint64_t seed;
 };
@@ -190,7 +193,7 @@ struct leaf {
     /* the page being filled */
     struct buf rep, def; /* a byte a level */
     struct buf indices;  /* uint32 */
-    struct buf used;     /* uint32: the entries among them, each once */
+    struct buf used;     /* scratch: a byte an entry of the dictionary */
     struct buf plain;    /* PLAIN values; booleans a byte each */
     int64_t page_rows, page_levels, page_values, page_nans, page_unencoded;
 
@@ -211,6 +214,15 @@ struct leaf {
     struct chunk_record record; /* sums so far */
     struct owned_extent chunk_extent;
 
+    /* indices: of which widths a page was made both ways, and of which of them whole bytes won */
+    uint32_t judged_widths, loose_widths; /* a bit each, none of 32 */
+    uint32_t wide_pages;
+
+    /* zstd frames of our own, for pages that have a shape for them */
+    enum zstd_shape shape; /* of PLAIN values, dictionary pages too */
+    uint32_t shaped_pages;
+    bool is_framed; /* as the last page found that was made both ways */
+
     /* the file */
     struct owned_extent file_extent;
     struct parquet_column_metrics metrics; /* sums so far; bounds at the end */
@@ -218,7 +230,13 @@ struct leaf {
     /* the batch: slot of the source -> index in our dictionary, or UINT32_MAX */
     struct buf remap;
     const struct arrow_array *remap_source;
-    bool failed; /* no memory, found in the middle of an append */
+    /* Slots [row_from, row_to) of row_source have the last indices of the page. */
+    const struct arrow_array *row_source;
+    int64_t row_from, row_to;
+    int64_t row_values;  /* of the last row that is a list or map; else 1 */
+    int64_t row_misses;  /* of this chunk */
+    bool has_other_rows; /* too many: its rows are not compared */
+    bool failed;         /* no memory, found in the middle of an append */
 };
 
 struct parquet_writer {
@@ -229,10 +247,10 @@ struct parquet_writer {
     struct sink sink;
     struct leaf *leaves;
     uint32_t leaf_count;
-    struct parquet_sorting_column *sorting; /* with leaf numbers */
-    struct buf metadata;                    /* struct parquet_key_value */
-    struct codec_compressor *compressor;    /* NULL: uncompressed */
-    struct buf body, packed, header;        /* scratch of one page */
+    struct parquet_sorting_column *sorting;        /* with leaf numbers */
+    struct buf metadata;                           /* struct parquet_key_value */
+    struct codec_compressor *compressor;           /* NULL: uncompressed */
+    struct buf body, packed, other, trial, header; /* scratch of one page */
     struct group_record *groups, *last_group;
     size_t group_count;
     int64_t group_rows, file_rows;
@@ -275,6 +293,12 @@ uint64_t leaf_row_bytes(const struct leaf *leaf, const struct arrow_array *colum
                         int64_t count);
 
 /* ---- values.c ---- */
+
+/* Array addresses may come again with other values. */
+static inline void leaf_forget_sources(struct leaf *leaf)
+{
+    leaf->remap_source = leaf->row_source = NULL;
+}
 
 /* Appends the values of slots [first, first + count) that are not null. `is_repeating`: the slots
  * lie below a dictionary and come again. Failures are left in the leaf. */

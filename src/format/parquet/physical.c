@@ -174,16 +174,15 @@ static bool load_number(const struct arrow_field *given, const uint8_t *from, in
     enum { MS_A_DAY = 86400000, MS_A_SECOND = 1000 };
     const struct arrow_origin *origin = given->origin;
     int32_t width = given->byte_width;
-    uint8_t turned[8];
     switch (origin->kind) {
     case ARROW_ORIGIN_UINT:
         *out = (int64_t)get_le_unsigned(from, (size_t)width);
         return true;
     case ARROW_ORIGIN_DECIMAL:
-        if (!put_big_endian(from, width, turned, sizeof turned))
-            return false;
-        memcpy(out, turned, sizeof turned);
-        *out = (int64_t)__builtin_bswap64((uint64_t)*out);
+        *out = get_le_signed(from, size_min((size_t)width, sizeof *out));
+        for (int32_t at = 8; at < width; at += 8) /* the words above are the sign */
+            if ((int64_t)get_le64(from + at) != *out >> 63)
+                return false;
         return true;
     case ARROW_ORIGIN_DATE_MS:
         *out = get_le_signed(from, (size_t)width);

@@ -87,12 +87,45 @@ static void shred_leaf(struct shredder *shredder, const struct path_step *step,
 static void shred(struct shredder *shredder, uint32_t depth, const struct arrow_array *array,
                   int64_t first, int64_t count, uint8_t rep);
 
+/* Rows of a list of plain values, each with some: the first of them until one is null or empty. How
+ * many; `inout_rep` is that of the next. */
+static int64_t shred_full_rows(struct shredder *shredder, uint32_t depth,
+                               const struct arrow_array *array, int64_t first, int64_t count,
+                               uint8_t *inout_rep)
+{
+    struct leaf *leaf = shredder->leaf;
+    const struct path_step *step = &leaf->path[depth];
+    const struct arrow_array *elements = &array->children[step[1].child];
+    const int32_t *offsets = array->offsets + first;
+    int64_t rows = 0;
+    if (depth + 2 != leaf->path_length || elements->validity)
+        return 0;
+    while (rows < count && offsets[rows] < offsets[rows + 1] &&
+           (!array->validity || arrow_is_valid(array, first + rows)))
+        rows++;
+    if (!rows)
+        return 0;
+    size_t at = leaf->rep.length;
+    int64_t values = offsets[rows] - offsets[0];
+    put_levels(leaf, values, *inout_rep, step[1].rep, step[1].def);
+    *inout_rep = step->rep;
+    if (leaf->rep.length == at + (size_t)values)
+        for (int64_t i = 1; i < rows; i++)
+            leaf->rep.data[at + (size_t)(offsets[i] - offsets[0])] = step->rep;
+    note_values(shredder, elements, offsets[0], values);
+    leaf->row_values = offsets[rows] - offsets[rows - 1];
+    return rows;
+}
+
 static void shred_list(struct shredder *shredder, uint32_t depth, const struct arrow_array *array,
                        int64_t first, int64_t count, uint8_t rep)
 {
     const struct path_step *step = &shredder->leaf->path[depth];
     const struct arrow_array *elements = &array->children[step[1].child];
     for (int64_t i = first; i < first + count; i++, rep = step->rep) {
+        i += shred_full_rows(shredder, depth, array, i, first + count - i, &rep);
+        if (i == first + count)
+            break;
         int32_t start = array->offsets[i], end = array->offsets[i + 1];
         if (!arrow_is_valid(array, i))
             put_null(shredder, step, rep);
@@ -100,6 +133,7 @@ static void shred_list(struct shredder *shredder, uint32_t depth, const struct a
             put_levels(shredder->leaf, 1, rep, rep, step->def);
         else
             shred(shredder, depth + 1, elements, start, end - start, rep);
+        shredder->leaf->row_values = end > start ? end - start : 1;
     }
 }
 
@@ -169,7 +203,7 @@ enum status leaf_shred(struct leaf *leaf, const struct arrow_array *column, int6
         return error_set(err, STATUS_INVALID, "parquet: column %.100s: null in a required column",
                          shredder.null_at->field->name);
     if (leaf->failed || leaf->rep.failed || leaf->def.failed || leaf->indices.failed ||
-        leaf->plain.failed || leaf->used.failed)
+        leaf->plain.failed)
         return error_set(err, STATUS_NO_MEMORY, "parquet: column %.100s: no memory for a page",
                          leaf->field->name);
     return STATUS_OK;

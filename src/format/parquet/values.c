@@ -19,13 +19,15 @@ struct slots {
 
 enum { BATCH = 256 };
 
-/* The next slots, at most BATCH, in `scratch` unless they lie somewhere already; 0 at the end. */
-static size_t next_slots(struct slots *slots, int32_t scratch[BATCH], const int32_t **out_slots)
+/* The next slots, at most `most` or BATCH, in `scratch` unless they lie somewhere already; 0 at the
+ * end. */
+static size_t next_slots(struct slots *slots, int64_t most, int32_t scratch[BATCH],
+                         const int32_t **out_slots)
 {
     size_t count = 0;
     *out_slots = scratch;
     if (!slots->array->validity) {
-        count = size_min((size_t)(slots->end - slots->at), BATCH);
+        count = size_min((size_t)(slots->end - slots->at), size_min((size_t)most, BATCH));
         if (slots->indices)
             *out_slots = slots->indices + slots->at;
         else
@@ -100,7 +102,7 @@ static void append_plain(struct leaf *leaf, struct slots *slots)
     int32_t scratch[BATCH];
     const int32_t *batch;
     struct span values[BATCH];
-    for (size_t count; (count = next_slots(slots, scratch, &batch)) > 0;) {
+    for (size_t count; (count = next_slots(slots, BATCH, scratch, &batch)) > 0;) {
         if (leaf->type == PARQUET_BOOLEAN) {
             append_bools(leaf, slots->source, batch, count);
             continue;
@@ -118,17 +120,92 @@ static void append_plain(struct leaf *leaf, struct slots *slots)
 
 /* ---- indices ---- */
 
-/* Notes the entries that the page had not used so far. */
-static void see_entries(struct leaf *leaf, const uint32_t *indices, size_t count)
+/* Whether `count` values are those that stand `distance` values before them. */
+static bool is_repeated(const struct leaf *leaf, const struct arrow_array *source, int64_t at,
+                        int64_t distance, int64_t count)
 {
-    uint32_t page = leaf->record.pages_of[ENCODING_RLE_DICTIONARY] + 1;
-    for (size_t i = 0; i < count; i++) {
-        struct dictionary_entry *entry = dictionary_entry(&leaf->dictionary, indices[i]);
-        if (entry->page == page)
-            continue;
-        entry->page = page;
-        buf_put(&leaf->used, &indices[i], sizeof indices[i]);
+    const uint8_t *values = source->values;
+    size_t width = leaf->width;
+    if (width)
+        return memcmp(values + (size_t)at * width, values + (size_t)(at - distance) * width,
+                      (size_t)count * width) == 0;
+    const int32_t *ends = source->offsets + at, *before = ends - distance;
+    int32_t shift = ends[0] - before[0], differ = ends[count] - before[count] - shift;
+    if (differ)
+        return false;
+    for (int64_t i = 1; i < count; i++)
+        differ |= ends[i] - before[i] - shift;
+    size_t bytes = (size_t)(ends[count] - ends[0]);
+    return !differ && (!bytes || memcmp(values + ends[0], values + before[0], bytes) == 0);
+}
+
+/* The values from the slots' place on that are those of the row before, and so on: maps come with
+ * the same keys row by row, and rows of one resource one after the other. */
+static int64_t count_repeated(const struct leaf *leaf, const struct slots *slots)
+{
+    int64_t row = leaf->row_values, left = slots->end - slots->at, count = row;
+    int64_t many = row < BATCH ? BATCH / row * row : row;
+    if (leaf->row_source != slots->source || leaf->row_to != slots->at ||
+        slots->at - leaf->row_from < row || left < row ||
+        !is_repeated(leaf, slots->source, slots->at, row, row))
+        return 0;
+    while (left - count >= many && is_repeated(leaf, slots->source, slots->at + count, row, many))
+        count += many;
+    while (left - count >= row && is_repeated(leaf, slots->source, slots->at + count, row, row))
+        count += row;
+    return count;
+}
+
+/* As indices, those of the row before over and over. */
+static void append_repeated(struct leaf *leaf, struct slots *slots, int64_t count)
+{
+    size_t row = (size_t)leaf->row_values * sizeof(uint32_t);
+    size_t bytes = (size_t)count * sizeof(uint32_t);
+    uint8_t *place = buf_extend(&leaf->indices, bytes);
+    for (size_t done = 0, step; place && done < bytes; done += step) {
+        step = size_min(bytes - done, row + done);
+        memcpy(place + done, place - row, step);
     }
+    if (leaf->type == PARQUET_BYTE_ARRAY)
+        leaf->page_unencoded +=
+            slots->source->offsets[slots->at + count] - slots->source->offsets[slots->at];
+    leaf->page_values += count;
+    leaf->chunk_values += count;
+    slots->at += count;
+    leaf->row_to += count;
+}
+
+/* Whether rows are to be compared with those before. */
+static bool has_repeated_rows(const struct leaf *leaf, const struct slots *slots)
+{
+    return !leaf->has_other_rows && !slots->indices && !slots->array->validity &&
+           leaf->type != PARQUET_FLOAT && leaf->type != PARQUET_DOUBLE;
+}
+
+/* Appends repeated rows, as many as there are; at most how many slots to look up then. A row that
+ * is another costs as much as many look-ups, and the look-ups of rows that come one by one do not
+ * overlap: with more than a few of them the chunk's rows are no longer compared. */
+static int64_t append_rows(struct leaf *leaf, struct slots *slots)
+{
+    enum { MISSES_FREE = 64, VALUES_A_MISS = 32 };
+    if (!has_repeated_rows(leaf, slots))
+        return BATCH;
+    int64_t count = count_repeated(leaf, slots);
+    if (count)
+        append_repeated(leaf, slots, count);
+    leaf->row_misses++;
+    leaf->has_other_rows = leaf->row_misses > MISSES_FREE + leaf->chunk_values / VALUES_A_MISS;
+    return leaf->row_values;
+}
+
+/* The slots up to the place are the last that were looked up. */
+static void note_rows(struct leaf *leaf, const struct slots *slots, size_t count)
+{
+    int64_t from = slots->at - (int64_t)count;
+    if (leaf->row_source != slots->source || leaf->row_to != from)
+        leaf->row_from = from;
+    leaf->row_source = slots->indices || slots->array->validity ? NULL : slots->source;
+    leaf->row_to = slots->at;
 }
 
 static void append_looked_up(struct leaf *leaf, struct slots *slots)
@@ -137,15 +214,18 @@ static void append_looked_up(struct leaf *leaf, struct slots *slots)
     const int32_t *batch;
     struct span values[BATCH];
     uint32_t indices[BATCH];
-    for (size_t count; (count = next_slots(slots, scratch, &batch)) > 0;) {
+    for (size_t count;;) {
+        count = next_slots(slots, append_rows(leaf, slots), scratch, &batch);
+        if (!count)
+            return;
         get_values(leaf, slots->source, batch, count, values);
         if (!dictionary_put(&leaf->dictionary, values, count, indices)) {
             leaf->failed = true;
             return;
         }
         count_values(leaf, values, count);
-        see_entries(leaf, indices, count);
         buf_put(&leaf->indices, indices, count * sizeof *indices);
+        note_rows(leaf, slots, count);
     }
 }
 
@@ -176,7 +256,7 @@ static void append_remapped(struct leaf *leaf, struct slots *slots)
         return;
     }
     uint32_t *remap = (uint32_t *)(void *)leaf->remap.data;
-    for (size_t count; (count = next_slots(slots, scratch, &batch)) > 0;) {
+    for (size_t count; (count = next_slots(slots, BATCH, scratch, &batch)) > 0;) {
         for (size_t i = 0; i < count; i++) {
             indices[i] = remap[batch[i]];
             if (indices[i] != UINT32_MAX)
@@ -188,7 +268,6 @@ static void append_remapped(struct leaf *leaf, struct slots *slots)
             }
             remap[batch[i]] = indices[i];
         }
-        see_entries(leaf, indices, count);
         for (size_t i = 0; i < count; i++)
             values[i] = dictionary_get(&leaf->dictionary, indices[i]);
         count_values(leaf, values, count);

@@ -10,6 +10,7 @@ struct parquet_options parquet_options_default(void)
 {
     return (struct parquet_options){.compression = PARQUET_ZSTD,
                                     .zstd_level = 1,
+                                    .own_zstd_frames = true,
                                     .row_group_rows = 122880,
                                     .row_group_bytes = (size_t)256 << 20,
                                     .row_group_plain_bytes = (uint64_t)512 << 20,
@@ -203,6 +204,8 @@ void parquet_writer_destroy(struct parquet_writer *writer)
     buf_deinit(&writer->metadata);
     buf_deinit(&writer->body);
     buf_deinit(&writer->packed);
+    buf_deinit(&writer->other);
+    buf_deinit(&writer->trial);
     buf_deinit(&writer->header);
     arena_deinit(&writer->arena);
     mem_free(writer);
@@ -343,7 +346,7 @@ static enum status write_columns(struct parquet_writer *writer, const struct giv
                                  struct error *err)
 {
     for (uint32_t i = 0; i < writer->leaf_count; i++)
-        writer->leaves[i].remap_source = NULL; /* an address may come again with other values */
+        leaf_forget_sources(&writer->leaves[i]);
     for (int64_t row = 0; row < given->length;) {
         uint64_t bytes;
         int64_t count = slice_rows(writer, given, row, &bytes);

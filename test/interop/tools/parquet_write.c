@@ -2,8 +2,8 @@
  *
  * parquet_write IN OUT [name=number]...: an Arrow stream becomes a Parquet file; what the writer
  * says about it goes to stdout as JSON. Names: zstd level row_group_rows row_group_bytes page_rows
- * page_bytes dictionary page_version values (enum parquet_values) sort (field + 1, negative:
- * descending).
+ * page_bytes dictionary page_version values (enum parquet_values) own_frames sort (field + 1,
+ * negative: descending).
  */
 #include <string.h>
 
@@ -20,6 +20,8 @@ static void set_option(struct parquet_options *options, struct parquet_sorting_c
         options->compression = number ? PARQUET_ZSTD : PARQUET_UNCOMPRESSED;
     else if (IS("level"))
         options->zstd_level = (int)number;
+    else if (IS("own_frames"))
+        options->own_zstd_frames = number;
     else if (IS("row_group_rows"))
         options->row_group_rows = number;
     else if (IS("row_group_bytes"))

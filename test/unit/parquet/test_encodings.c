@@ -100,6 +100,83 @@ static void test_stream_split(void **state)
     buf_deinit(&out);
 }
 
+/* ---- dictionaries ---- */
+
+/* Values of few letters and lengths, many of which differ in one byte anywhere; each has the index
+ * of the first like it. */
+static void test_dictionary_tells_values_apart(void **state)
+{
+    (void)state;
+    enum { VALUES = 3000, BYTES_MAX = 53 };
+    static uint8_t bytes[VALUES][BYTES_MAX];
+    static struct span values[VALUES];
+    static uint32_t indices[VALUES];
+    struct random random;
+    struct dictionary dictionary;
+    random_init(&random, 8);
+    dictionary_init(&dictionary, false);
+    for (int round = 0; round < 6; round++) {
+        size_t length = 0, done = 0, seen = 0;
+        for (size_t i = 0; i < VALUES; i++) {
+            length = random_next(&random) % 3 ? length : random_next(&random) % (BYTES_MAX + 1);
+            memset(bytes[i], i % 5 ? 0 : 'a', BYTES_MAX);
+            for (unsigned changes = i % 7 ? 1 : 0; length && changes; changes--)
+                bytes[i][random_next(&random) % length] ^= (uint8_t)(random_next(&random) % 3);
+            values[i] = span_of(bytes[i], length);
+        }
+        while (done < VALUES) {
+            size_t step = size_min(random_next(&random) % 400, VALUES - done);
+            assert_true(dictionary_put(&dictionary, values + done, step, indices + done));
+            done += step;
+        }
+        for (size_t i = 0; i < VALUES; i++) {
+            assert_in_range(indices[i], 0, seen);
+            seen += indices[i] == seen;
+            assert_true(span_equal(dictionary_get(&dictionary, indices[i]), values[i]));
+        }
+        assert_int_equal(seen, dictionary.count);
+        for (size_t i = 0; i < seen; i++)
+            for (size_t j = 0; j < i; j++)
+                assert_false(span_equal(dictionary_get(&dictionary, (uint32_t)i),
+                                        dictionary_get(&dictionary, (uint32_t)j)));
+        dictionary_clear(&dictionary);
+    }
+    dictionary_deinit(&dictionary);
+}
+
+/* Values that all have the hash 0, since one factor of its product is. */
+static void test_dictionary_survives_equal_hashes(void **state)
+{
+    (void)state;
+    enum { VALUES = 12 };
+    const uint64_t seed = UINT64_C(0x7878787878787878), k0 = UINT64_C(0xa0761d6478bd642f);
+    uint8_t bytes[VALUES][24];
+    struct span values[VALUES];
+    uint32_t indices[VALUES];
+    struct dictionary dictionary;
+    dictionary_init(&dictionary, false);
+    dictionary.seed = seed;
+    for (size_t i = 0; i < VALUES; i++) {
+        size_t length = i < 4 ? 12 + i : i < 8 ? 16 : 24; /* length, end and middle differ */
+        memset(bytes[i], 'x', sizeof bytes[i]);
+        put_le64(bytes[i], seed);
+        if (i < 8)
+            bytes[i][length - 1] ^= (uint8_t)(i / 4 * i);
+        else
+            put_le64(bytes[i] + 16, seed ^ (k0 + length));
+        bytes[i][15] ^= (uint8_t)(i >= 8 ? i : 0);
+        values[i] = span_of(bytes[i], length);
+    }
+    for (int round = 0; round < 2; round++) {
+        assert_true(dictionary_put(&dictionary, values, VALUES, indices));
+        for (uint32_t i = 0; i < VALUES; i++)
+            assert_int_equal(indices[i], i);
+    }
+    for (size_t i = 0; i < 16; i++) /* all in one row of slots */
+        assert_int_equal(dictionary.slots[i] != 0, i < VALUES);
+    dictionary_deinit(&dictionary);
+}
+
 /* ---- Bloom filters ---- */
 
 static uint64_t hash_of(uint64_t number)
@@ -180,9 +257,14 @@ static void test_unpacking(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_delta_integers), cmocka_unit_test(test_delta_bytes_of_the_format),
-        cmocka_unit_test(test_stream_split),   cmocka_unit_test(test_bloom_hash),
-        cmocka_unit_test(test_bloom_finds),    cmocka_unit_test(test_unpacking),
+        cmocka_unit_test(test_delta_integers),
+        cmocka_unit_test(test_delta_bytes_of_the_format),
+        cmocka_unit_test(test_stream_split),
+        cmocka_unit_test(test_bloom_hash),
+        cmocka_unit_test(test_bloom_finds),
+        cmocka_unit_test(test_dictionary_tells_values_apart),
+        cmocka_unit_test(test_dictionary_survives_equal_hashes),
+        cmocka_unit_test(test_unpacking),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
