@@ -397,8 +397,8 @@ def test_E14_a_backup_taken_while_files_were_written(server, book, tmp_path):
     shutil.rmtree(server.directory / "publish")
     backup.rename(server.directory / "publish")
     server.start()
+    faults.wait_for(lambda: not (server.directory / "publish/otel.logs.journal").exists(), what="the end of the intent")
     server.wait_published()
-    assert not (server.directory / "publish/otel.logs.journal").exists(), "the intent was dealt with"
     finish(server, book)
 
 
