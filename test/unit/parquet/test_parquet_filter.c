@@ -609,13 +609,16 @@ static enum status scan_all(struct span bytes, struct error *err)
     enum status status = STATUS_OK;
     limits.metadata_bytes_max = limits.page_bytes_max = limits.batch_bytes_max = 1 << 20;
     TRY(parquet_file_open(byte_source_of_span(&bytes), &limits, &file, err));
-    for (uint32_t i = 0; i < file->leaf_count && count < LEAVES_MAX; i++)
-        if (!file->leaves[i].max_rep)
-            conditions[count++] =
-                (struct parquet_condition){.leaf = i,
-                                           .op = count % 2 ? PARQUET_LESS_EQUAL : PARQUET_EQUAL,
-                                           .values = &value,
-                                           .value_count = 1};
+    for (uint32_t i = 0; i < file->leaf_count && count < LEAVES_MAX; i++) {
+        if (file->leaves[i].max_rep)
+            continue;
+        conditions[count] =
+            (struct parquet_condition){.leaf = i,
+                                       .op = count % 2 ? PARQUET_LESS_EQUAL : PARQUET_EQUAL,
+                                       .values = &value,
+                                       .value_count = 1};
+        count++;
+    }
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         status = scan_file(file, (struct parquet_filter){&conditions[i], 1, NULL, 0}, err);
     if (status == STATUS_OK)
