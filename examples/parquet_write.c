@@ -19,7 +19,7 @@ static void append_rows(struct arrow_builder *rows)
     for (int64_t i = 0; i < 3; i++) {
         arrow_append_i64(&rows->children[0], i);
         arrow_append_bytes(&rows->children[1], "sensor", 6);
-        for (double j = 0; j < i; j++)
+        for (double j = 0; j < (double)i; j++)
             arrow_append_double(&rows->children[2].children[0], j / 2);
         arrow_close_list(&rows->children[2]);
         arrow_close_struct(rows);
