@@ -139,7 +139,7 @@ enum status type_set_timestamp(const struct schema_making *making, struct arrow_
                                struct span zone) MUST_CHECK;
 enum status type_set_fixed(const struct schema_making *making, struct arrow_field *field,
                            int64_t width) MUST_CHECK;
-/* Reads like `field`, of which the rest is known already. */
+/* `field` is that of the values that the runs repeat. */
 enum status type_set_run_ends(const struct schema_making *making, const struct arrow_field *field,
                               struct arrow_origin *origin, int64_t bits) MUST_CHECK;
 enum status type_set_fixed_list(const struct schema_making *making, struct arrow_field *field,

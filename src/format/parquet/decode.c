@@ -7,19 +7,6 @@
 
 /* ---- bit-packed values, least significant bit first ---- */
 
-static uint64_t load_up_to_8(const uint8_t *at, size_t bytes)
-{
-    uint64_t word = 0;
-    memcpy(&word, at, size_min(bytes, 8));
-    return word;
-}
-
-/* Values whose eight bytes from their first one on lie within `bytes`. */
-static size_t count_fast(size_t bytes, unsigned width, size_t count)
-{
-    return bytes < 8 ? 0 : size_min(count, ((bytes - 8) * 8 + 7) / width + 1);
-}
-
 static void unpack_u8(const uint8_t *bits, size_t bytes, unsigned width, uint8_t *out, size_t count)
 {
     const uint64_t mask = (UINT64_C(1) << width) - 1;

@@ -80,6 +80,7 @@ static void put_slot(struct dictionary *dictionary, uint32_t hash, uint32_t numb
         at = (at + 1) & dictionary->mask;
     dictionary->slots[at] = make_slot(dictionary, hash, number);
 }
+
 static bool grow(struct dictionary *dictionary)
 {
     size_t slot_count = dictionary->slots ? (dictionary->mask + 1) * 2 : SLOTS_MIN;

@@ -55,6 +55,20 @@ bool decode_delta_i64(struct cursor *in, int64_t *out, size_t count);
 bool decode_stream_split(struct cursor *in, size_t width, uint8_t *out, size_t count);
 bool decode_plain_bools(struct cursor *in, uint8_t *out, size_t count); /* a byte each */
 
+/* Of what lies there the first eight bytes, or all of fewer. */
+static inline uint64_t load_up_to_8(const uint8_t *at, size_t bytes)
+{
+    uint64_t word = 0;
+    memcpy(&word, at, size_min(bytes, 8));
+    return word;
+}
+
+/* Values whose eight bytes from their first one on lie within `bytes`. */
+static inline size_t count_fast(size_t bytes, unsigned width, size_t count)
+{
+    return bytes < 8 ? 0 : size_min(count, ((bytes - 8) * 8 + 7) / width + 1);
+}
+
 /* `count` bit-packed values, of 1 to 32 bits; returns the greatest. The scalar ones are what the
  * others come to where the processor does not have more. */
 uint32_t unpack_u32(const uint8_t *bits, size_t bytes, unsigned width, uint32_t *out, size_t count);
