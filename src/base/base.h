@@ -19,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/civil.h"
+#include "base/executor.h"
 #include "base/hash.h"
 #include "base/lines.h"
 #include "base/logline.h"

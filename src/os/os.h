@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "os/env.h"
 #include "os/files.h"
+#include "os/pool.h"
 #include "os/socket.h"
 
 #endif
