@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * B3 and B4: Parquet files written from Arrow batches in memory, and read into them. One thread.
+ * B3 and B4: Parquet files written from Arrow batches in memory, and read into them. One thread,
+ * unless a writer is given more.
  * Every mode does its work once to warm up (first_seconds) and then as often as is asked; it prints
  * one JSON line. scripts/benchlib/peers.py does the same with other programs, in the same words.
  *
- * usage: bench_parquet write IN.arrow OUT.parquet ROW_GROUP_ROWS REPEATS
- *        bench_parquet grow IN.arrow OUT.parquet ROW_GROUP_ROWS COPIES    one file, rows repeated
+ * usage: bench_parquet write IN.arrow OUT.parquet ROW_GROUP_ROWS REPEATS [THREADS]
+ *        bench_parquet grow IN.arrow OUT.parquet ROW_GROUP_ROWS COPIES [THREADS]
+ *                                                one file, the rows as often
  *        bench_parquet scan IN.parquet REPEATS [COLUMN...]
  *        bench_parquet lookup IN.parquet COLUMN VALUE...                  opened anew for each
  */
@@ -190,13 +192,15 @@ static void input_free(struct input *input)
 
 /* The batches `copies` times over, as one file. */
 static void write_rows(const struct input *input, struct target_file *target,
-                       int64_t row_group_rows, int copies)
+                       int64_t row_group_rows, int copies, struct pool *pool)
 {
     struct error err;
     struct parquet_options options = parquet_options_default();
     struct parquet_file_metrics metrics;
     struct parquet_writer *writer;
     options.row_group_rows = row_group_rows;
+    if (pool)
+        options.executor = pool_executor(pool);
     must(parquet_writer_create(arrow_file_schema(input->file), &options,
                                (struct sink){write_target, target}, &writer, &err),
          &err);
@@ -211,23 +215,27 @@ static void write_rows(const struct input *input, struct target_file *target,
 
 /* Each time into a file of no bytes. */
 static void bench_write(const char *in, const char *out, int64_t row_group_rows, int repeats,
-                        int copies)
+                        int copies, unsigned threads)
 {
     struct error err;
     struct runs runs;
     struct target_file target = {0};
     struct input *input = input_load(in);
+    struct pool *pool = NULL;
+    if (threads > 1)
+        must(pool_create(env_real(), threads, &pool, &err), &err);
     must(env_open(env_real(), out, ENV_WRITE | ENV_CREATE, &target.file, &err), &err);
     runs_init(&runs);
     for (int i = 0; i <= repeats; i++) {
         target.bytes = 0;
         must(env_truncate(target.file, 0, &err), &err);
         run_begin(&runs);
-        write_rows(input, &target, row_group_rows, copies);
+        write_rows(input, &target, row_group_rows, copies, pool);
         run_end(&runs);
     }
     env_close(target.file);
     runs_print(&runs, input->rows * copies, target.bytes);
+    pool_destroy(pool);
     input_free(input);
 }
 
@@ -362,10 +370,11 @@ int main(int argc, char **argv)
     int words = argc - 2;
     memory = parquet_memory_create(256 << 20);
     CHECK(memory);
-    if (strcmp(mode, "write") == 0 && words == 4)
-        bench_write(argv[2], argv[3], number(argv[4]), (int)number(argv[5]), 1);
-    else if (strcmp(mode, "grow") == 0 && words == 4)
-        bench_write(argv[2], argv[3], number(argv[4]), 0, (int)number(argv[5]));
+    unsigned threads = words == 5 ? (unsigned)number(argv[6]) : 1; /* of write and grow */
+    if (strcmp(mode, "write") == 0 && (words == 4 || words == 5))
+        bench_write(argv[2], argv[3], number(argv[4]), (int)number(argv[5]), 1, threads);
+    else if (strcmp(mode, "grow") == 0 && (words == 4 || words == 5))
+        bench_write(argv[2], argv[3], number(argv[4]), 0, (int)number(argv[5]), threads);
     else if (strcmp(mode, "scan") == 0 && words >= 2)
         bench_scan(argv[2], (int)number(argv[3]), (const char *const *)argv + 4, (size_t)words - 2);
     else if (strcmp(mode, "lookup") == 0 && words >= 3)

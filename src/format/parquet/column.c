@@ -48,8 +48,9 @@ void leaf_begin(struct leaf *leaf)
 
 void leaf_deinit(struct leaf *leaf)
 {
-    struct buf *bufs[] = {&leaf->rep,   &leaf->def,   &leaf->indices, &leaf->plain,  &leaf->chunk,
-                          &leaf->pages, &leaf->remap, &leaf->used,    &leaf->hashes, &leaf->bloom};
+    struct buf *bufs[] = {&leaf->rep,    &leaf->def,   &leaf->indices, &leaf->plain,
+                          &leaf->chunk,  &leaf->pages, &leaf->remap,   &leaf->used,
+                          &leaf->hashes, &leaf->bloom, &leaf->front};
     for (size_t i = 0; i < COUNT_OF(bufs); i++)
         buf_deinit(bufs[i]);
     dictionary_deinit(&leaf->dictionary);
@@ -109,17 +110,17 @@ static void judge_dictionary(struct leaf *leaf)
         leaf->is_sampled = true;
 }
 
-static enum status finish_page(struct parquet_writer *writer, struct leaf *leaf, struct error *err)
+static enum status finish_page(struct page_scratch *scratch, struct leaf *leaf, struct error *err)
 {
     bool pays = true;
     judge_dictionary(leaf);
     if (!leaf->is_plain && leaf->width && !leaf->is_measured && leaf->page_values)
-        TRY(leaf_measure_dictionary(writer, leaf, &pays, err));
+        TRY(leaf_measure_dictionary(scratch, leaf, &pays, err));
     if (!pays)
         give_up_dictionary(leaf);
     if (leaf->plain.failed) /* half unpacked: no values to look at */
         return no_memory(leaf, err);
-    return leaf_finish_page(writer, leaf, err);
+    return leaf_finish_page(scratch, leaf, err);
 }
 
 /* ---- rows ---- */
@@ -136,7 +137,7 @@ static int64_t step_rows(const struct leaf *leaf, const struct arrow_array *colu
     return step;
 }
 
-enum status leaf_write(struct parquet_writer *writer, struct leaf *leaf,
+enum status leaf_write(struct page_scratch *scratch, struct leaf *leaf,
                        const struct arrow_array *column, int64_t first, int64_t count,
                        struct error *err)
 {
@@ -145,7 +146,7 @@ enum status leaf_write(struct parquet_writer *writer, struct leaf *leaf,
         if (!leaf->is_plain &&
             leaf_row_bytes(leaf, column, first, step) > leaf->options->dictionary_bytes_max) {
             if (leaf->page_rows) /* it would be past its bound: not worth a copy */
-                TRY(finish_page(writer, leaf, err));
+                TRY(finish_page(scratch, leaf, err));
             leaf->is_plain = true;
         }
         TRY(leaf_shred(leaf, column, first, step, err));
@@ -156,7 +157,7 @@ enum status leaf_write(struct parquet_writer *writer, struct leaf *leaf,
             !leaf->is_plain && leaf->dictionary.page.length > leaf->options->dictionary_bytes_max;
         if (is_over || leaf->page_rows >= leaf->options->page_rows ||
             leaf->plain.length + leaf->indices.length >= leaf->options->page_bytes)
-            TRY(finish_page(writer, leaf, err));
+            TRY(finish_page(scratch, leaf, err));
         if (is_over)
             leaf->is_plain = true;
     }
@@ -167,7 +168,7 @@ enum status leaf_write(struct parquet_writer *writer, struct leaf *leaf,
 
 /* Least and greatest of the chunk, cut where they are long. A chunk with a NaN has none: readers
  * differ in where they order it. */
-static enum status keep_chunk_bounds(struct parquet_writer *writer, struct leaf *leaf,
+static enum status keep_chunk_bounds(struct page_scratch *scratch, struct leaf *leaf,
                                      struct chunk_record *record, struct error *err)
 {
     struct page_record bounds = {0};
@@ -177,7 +178,7 @@ static enum status keep_chunk_bounds(struct parquet_writer *writer, struct leaf 
         .is_set = true,
         .min = span_of(leaf->chunk_extent.min.data, leaf->chunk_extent.min.length),
         .max = span_of(leaf->chunk_extent.max.data, leaf->chunk_extent.max.length)};
-    TRY(leaf_keep_bounds(writer, leaf, &extent, &bounds, err));
+    TRY(leaf_keep_bounds(scratch, leaf, &extent, &bounds, err));
     record->has_bounds = bounds.has_bounds;
     record->min = bounds.min;
     record->max = bounds.max;
@@ -186,21 +187,21 @@ static enum status keep_chunk_bounds(struct parquet_writer *writer, struct leaf 
     return STATUS_OK;
 }
 
-static enum status keep_record(struct parquet_writer *writer, struct leaf *leaf,
+static enum status keep_record(struct page_scratch *scratch, struct leaf *leaf,
                                struct chunk_record *record, struct error *err)
 {
     size_t def_bytes = ((size_t)leaf->max_def + 1) * sizeof(int64_t);
     size_t rep_bytes = ((size_t)leaf->max_rep + 1) * sizeof(int64_t);
-    record->def_histogram = arena_alloc(&writer->arena, def_bytes);
-    record->rep_histogram = arena_alloc(&writer->arena, rep_bytes);
-    record->pages = arena_alloc(&writer->arena, leaf->pages.length);
+    record->def_histogram = arena_alloc(&scratch->arena, def_bytes);
+    record->rep_histogram = arena_alloc(&scratch->arena, rep_bytes);
+    record->pages = arena_alloc(&scratch->arena, leaf->pages.length);
     if (!record->def_histogram || !record->rep_histogram || !record->pages)
         return no_memory(leaf, err);
     memcpy(record->def_histogram, leaf->record.def_histogram, def_bytes);
     memcpy(record->rep_histogram, leaf->record.rep_histogram, rep_bytes);
     memcpy(record->pages, leaf->pages.data, leaf->pages.length);
     record->page_count = leaf->pages.length / sizeof *record->pages;
-    return keep_chunk_bounds(writer, leaf, record, err);
+    return keep_chunk_bounds(scratch, leaf, record, err);
 }
 
 /* The file's sums, for the manifest. */
@@ -215,6 +216,8 @@ static void count_chunk(struct leaf *leaf, const struct chunk_record *record)
     leaf->metrics.value_count += record->level_count;
     leaf->metrics.null_count += record->null_count;
     leaf->metrics.nan_count += record->nan_count;
+    leaf->weight = record->plain_bytes + (uint64_t)record->unencoded_bytes +
+                   (uint64_t)record->level_count * sizeof(uint64_t);
 }
 
 static void chunk_clear(struct leaf *leaf)
@@ -224,6 +227,7 @@ static void chunk_clear(struct leaf *leaf)
     memset(rep, 0, ((size_t)leaf->max_rep + 1) * sizeof *rep);
     leaf->record = (struct chunk_record){.def_histogram = def, .rep_histogram = rep};
     buf_clear(&leaf->chunk);
+    buf_deinit(&leaf->front); /* dictionaries come and go */
     buf_clear(&leaf->pages);
     buf_clear(&leaf->hashes);
     dictionary_clear(&leaf->dictionary);
@@ -258,24 +262,25 @@ static enum status make_bloom(struct leaf *leaf, struct error *err)
     return STATUS_OK;
 }
 
-enum status leaf_finish_chunk(struct parquet_writer *writer, struct leaf *leaf,
-                              struct chunk_record *out_record, struct error *err)
+enum status leaf_seal_chunk(struct page_scratch *scratch, struct leaf *leaf, struct error *err)
 {
     if (leaf->page_rows)
-        TRY(finish_page(writer, leaf, err));
-    uint64_t offset = writer->offset;
-    bool has_dictionary = leaf->record.pages_of[ENCODING_RLE_DICTIONARY] > 0;
-    if (has_dictionary)
-        TRY(leaf_put_dictionary(writer, leaf, err));
-    uint64_t data_offset = writer->offset;
-    TRY(writer_put(writer, leaf->chunk.data, leaf->chunk.length, err));
+        TRY(finish_page(scratch, leaf, err));
+    if (leaf->record.pages_of[ENCODING_RLE_DICTIONARY] > 0)
+        TRY(leaf_seal_dictionary(scratch, leaf, err));
+    return leaf->has_bloom ? make_bloom(leaf, err) : STATUS_OK;
+}
+
+enum status leaf_put_chunk(struct parquet_writer *writer, struct leaf *leaf,
+                           struct chunk_record *out_record, struct error *err)
+{
     struct chunk_record record = leaf->record;
-    record.offset = offset;
-    record.data_offset = data_offset;
-    record.has_dictionary = has_dictionary;
-    TRY(keep_record(writer, leaf, &record, err));
-    if (leaf->has_bloom)
-        TRY(make_bloom(leaf, err));
+    record.has_dictionary = leaf->front.length > 0;
+    record.offset = writer->offset;
+    TRY(writer_put(writer, leaf->front.data, leaf->front.length, err));
+    record.data_offset = writer->offset;
+    TRY(writer_put(writer, leaf->chunk.data, leaf->chunk.length, err));
+    TRY(keep_record(writer->scratches, leaf, &record, err));
     count_chunk(leaf, &record);
     if (leaf->file_extent.min.failed || leaf->file_extent.max.failed)
         return no_memory(leaf, err);

@@ -113,7 +113,7 @@ static enum status flush_buf(struct parquet_writer *writer, struct buf *buf, str
 
 static enum status write_indexes(struct parquet_writer *writer, bool is_columns, struct error *err)
 {
-    struct buf *out = &writer->body;
+    struct buf *out = &writer->scratches->body;
     buf_clear(out);
     for (struct group_record *group = writer->groups; group; group = group->next) {
         for (uint32_t i = 0; i < writer->leaf_count; i++) {
@@ -137,7 +137,7 @@ static enum status write_indexes(struct parquet_writer *writer, bool is_columns,
 enum status footer_write_bloom(struct parquet_writer *writer, const struct leaf *leaf,
                                struct chunk_record *chunk, struct error *err)
 {
-    struct buf *out = &writer->header;
+    struct buf *out = &writer->scratches->header;
     if (!leaf->bloom.length)
         return STATUS_OK;
     buf_clear(out);
@@ -496,7 +496,7 @@ static void put_file_metadata(struct buf *out, const struct parquet_writer *writ
 
 enum status footer_write(struct parquet_writer *writer, struct error *err)
 {
-    struct buf *out = &writer->body;
+    struct buf *out = &writer->scratches->body;
     TRY(write_indexes(writer, true, err));
     TRY(write_indexes(writer, false, err));
     buf_clear(out);

@@ -135,61 +135,61 @@ static void put_page_header(struct buf *out, int type, const struct raw_page *pa
     thrift_end(&thrift);
 }
 
-/* Compresses to the end of writer->packed. What is PLAIN becomes a frame of ours, unless libzstd's
+/* Compresses to the end of scratch->packed. What is PLAIN becomes a frame of ours, unless libzstd's
  * was clearly smaller when a page was last made both ways. */
-static enum status compress(struct parquet_writer *writer, struct leaf *leaf, bool is_plain,
+static enum status compress(struct page_scratch *scratch, struct leaf *leaf, bool is_plain,
                             struct span body, size_t values_at, struct error *err)
 {
     enum { JUDGED_PAGES = 32, TOLERANCE = 16 };
-    size_t start = writer->packed.length;
+    size_t start = scratch->packed.length;
     bool has_shape = is_plain && leaf->shape != ZSTD_ANY;
     bool is_judge = has_shape && leaf->shaped_pages++ % JUDGED_PAGES == 0;
     if (is_judge)
         leaf->is_framed = true;
     if (!has_shape || !leaf->is_framed)
-        return codec_compress(writer->compressor, body, &writer->packed, err);
-    if (!zstd_frame_put(&writer->packed, leaf->shape, body, values_at)) {
+        return codec_compress(scratch->compressor, body, &scratch->packed, err);
+    if (!zstd_frame_put(&scratch->packed, leaf->shape, body, values_at)) {
         leaf->is_framed = !is_judge;
-        return writer->packed.failed
+        return scratch->packed.failed
                    ? no_memory(leaf, err)
-                   : codec_compress(writer->compressor, body, &writer->packed, err);
+                   : codec_compress(scratch->compressor, body, &scratch->packed, err);
     }
     if (!is_judge)
         return STATUS_OK;
-    buf_clear(&writer->other);
-    TRY(codec_compress(writer->compressor, body, &writer->other, err));
+    buf_clear(&scratch->other);
+    TRY(codec_compress(scratch->compressor, body, &scratch->other, err));
     leaf->is_framed =
-        writer->packed.length - start <= writer->other.length + writer->other.length / TOLERANCE;
+        scratch->packed.length - start <= scratch->other.length + scratch->other.length / TOLERANCE;
     if (leaf->is_framed)
         return STATUS_OK;
-    buf_truncate(&writer->packed, start);
-    buf_put(&writer->packed, writer->other.data, writer->other.length);
-    return writer->packed.failed ? no_memory(leaf, err) : STATUS_OK;
+    buf_truncate(&scratch->packed, start);
+    buf_put(&scratch->packed, scratch->other.data, scratch->other.length);
+    return scratch->packed.failed ? no_memory(leaf, err) : STATUS_OK;
 }
 
-/* The bytes as they are stored, in writer->packed unless nothing is compressed. Only v2 pages can
+/* The bytes as they are stored, in scratch->packed unless nothing is compressed. Only v2 pages can
  * stay as they are among compressed ones. */
-static enum status pack_page(struct parquet_writer *writer, struct leaf *leaf,
+static enum status pack_page(struct page_scratch *scratch, struct leaf *leaf,
                              const struct raw_page *page, bool is_v2, struct span *out_stored,
                              bool *out_is_compressed, struct error *err)
 {
     size_t levels = page->rep_bytes + page->def_bytes;
     struct span values = span_of(page->body.data + levels, page->body.length - levels);
     *out_stored = page->body;
-    *out_is_compressed = writer->compressor && (!is_v2 || values.length);
+    *out_is_compressed = scratch->compressor && (!is_v2 || values.length);
     if (!*out_is_compressed)
         return STATUS_OK;
-    buf_clear(&writer->packed);
-    buf_put(&writer->packed, page->body.data, levels);
-    TRY(compress(writer, leaf, page->encoding == ENCODING_PLAIN, values, page->values_at, err));
-    *out_is_compressed = !is_v2 || writer->packed.length < page->body.length;
+    buf_clear(&scratch->packed);
+    buf_put(&scratch->packed, page->body.data, levels);
+    TRY(compress(scratch, leaf, page->encoding == ENCODING_PLAIN, values, page->values_at, err));
+    *out_is_compressed = !is_v2 || scratch->packed.length < page->body.length;
     if (*out_is_compressed)
-        *out_stored = span_of(writer->packed.data, writer->packed.length);
+        *out_stored = span_of(scratch->packed.data, scratch->packed.length);
     return STATUS_OK;
 }
 
-/* Compresses the page and makes its header in writer->header. */
-static enum status seal_page(struct parquet_writer *writer, struct leaf *leaf,
+/* Compresses the page and makes its header in scratch->header. */
+static enum status seal_page(struct page_scratch *scratch, struct leaf *leaf,
                              const struct raw_page *page, struct span *out_stored,
                              struct error *err)
 {
@@ -198,20 +198,20 @@ static enum status seal_page(struct parquet_writer *writer, struct leaf *leaf,
     int type = page->is_dictionary_page ? PAGE_DICTIONARY : leaf_page_type(leaf);
     if (page->body.length > INT32_MAX || page->levels > INT32_MAX)
         return too_large(leaf, page->body.length, err);
-    TRY(pack_page(writer, leaf, page, type == PAGE_DATA_V2, &stored, &is_compressed, err));
+    TRY(pack_page(scratch, leaf, page, type == PAGE_DATA_V2, &stored, &is_compressed, err));
     if (stored.length > INT32_MAX)
         return too_large(leaf, stored.length, err);
-    buf_clear(&writer->header);
-    put_page_header(&writer->header, type, page, stored, is_compressed);
-    if (writer->header.failed)
+    buf_clear(&scratch->header);
+    put_page_header(&scratch->header, type, page, stored, is_compressed);
+    if (scratch->header.failed)
         return no_memory(leaf, err);
-    leaf->record.plain_bytes += writer->header.length + page->body.length;
-    leaf->record.stored_bytes += writer->header.length + stored.length;
+    leaf->record.plain_bytes += scratch->header.length + page->body.length;
+    leaf->record.stored_bytes += scratch->header.length + stored.length;
     *out_stored = stored;
     return STATUS_OK;
 }
 
-enum status leaf_put_dictionary(struct parquet_writer *writer, struct leaf *leaf, struct error *err)
+enum status leaf_seal_dictionary(struct page_scratch *scratch, struct leaf *leaf, struct error *err)
 {
     struct span stored;
     struct raw_page page = {.is_dictionary_page = true,
@@ -219,25 +219,26 @@ enum status leaf_put_dictionary(struct parquet_writer *writer, struct leaf *leaf
                             .body =
                                 span_of(leaf->dictionary.page.data, leaf->dictionary.page.length),
                             .levels = leaf->dictionary.count};
-    TRY(seal_page(writer, leaf, &page, &stored, err));
-    TRY(writer_put(writer, writer->header.data, writer->header.length, err));
-    return writer_put(writer, stored.data, stored.length, err);
+    TRY(seal_page(scratch, leaf, &page, &stored, err));
+    buf_put(&leaf->front, scratch->header.data, scratch->header.length);
+    buf_put(&leaf->front, stored.data, stored.length);
+    return leaf->front.failed ? no_memory(leaf, err) : STATUS_OK;
 }
 
 /* ---- values ---- */
 
 /* Bytes of values as they would be stored. */
-static enum status measure(struct parquet_writer *writer, struct leaf *leaf, bool is_plain,
+static enum status measure(struct page_scratch *scratch, struct leaf *leaf, bool is_plain,
                            const struct buf *values, size_t *out_bytes, struct error *err)
 {
     if (values->failed)
         return no_memory(leaf, err);
     *out_bytes = values->length;
-    if (!writer->compressor)
+    if (!scratch->compressor)
         return STATUS_OK;
-    buf_clear(&writer->packed);
-    TRY(compress(writer, leaf, is_plain, span_of(values->data, values->length), 0, err));
-    *out_bytes = writer->packed.length;
+    buf_clear(&scratch->packed);
+    TRY(compress(scratch, leaf, is_plain, span_of(values->data, values->length), 0, err));
+    *out_bytes = scratch->packed.length;
     return STATUS_OK;
 }
 
@@ -250,24 +251,24 @@ static void encode_page_indices(const struct leaf *leaf, unsigned width, struct 
 /* Wide indices may take whole bytes: the compressor then sees values and finds what repeats, which
  * packed ones hide. It pays where they repeat, not where they are as random as they look: so one
  * page in some is made both ways. */
-static enum status index_width(struct parquet_writer *writer, struct leaf *leaf, uint32_t greatest,
+static enum status index_width(struct page_scratch *scratch, struct leaf *leaf, uint32_t greatest,
                                unsigned *out_width, struct error *err)
 {
     enum { WIDE = 5, JUDGED_PAGES = 32 };
     unsigned width = greatest ? bits_needed(greatest) : 1, whole = (width + 7) / 8 * 8;
     size_t packed, loose;
     *out_width = width;
-    if (width < WIDE || width == whole || !writer->compressor)
+    if (width < WIDE || width == whole || !scratch->compressor)
         return STATUS_OK;
     if (leaf->wide_pages++ % JUDGED_PAGES == 0)
         leaf->judged_widths = 0;
     if (!(leaf->judged_widths >> width & 1)) {
-        buf_clear(&writer->trial);
-        encode_page_indices(leaf, width, &writer->trial);
-        TRY(measure(writer, leaf, false, &writer->trial, &packed, err));
-        buf_clear(&writer->trial);
-        encode_page_indices(leaf, whole, &writer->trial);
-        TRY(measure(writer, leaf, false, &writer->trial, &loose, err));
+        buf_clear(&scratch->trial);
+        encode_page_indices(leaf, width, &scratch->trial);
+        TRY(measure(scratch, leaf, false, &scratch->trial, &packed, err));
+        buf_clear(&scratch->trial);
+        encode_page_indices(leaf, whole, &scratch->trial);
+        TRY(measure(scratch, leaf, false, &scratch->trial, &loose, err));
         leaf->judged_widths |= UINT32_C(1) << width;
         leaf->loose_widths &= ~(UINT32_C(1) << width);
         leaf->loose_widths |= (uint32_t)(loose < packed) << width;
@@ -276,26 +277,26 @@ static enum status index_width(struct parquet_writer *writer, struct leaf *leaf,
     return STATUS_OK;
 }
 
-static enum status put_indices(struct parquet_writer *writer, struct leaf *leaf,
+static enum status put_indices(struct page_scratch *scratch, struct leaf *leaf,
                                struct extent *extent, struct error *err)
 {
     uint32_t greatest;
     unsigned width;
     if (!look_at_entries(leaf, extent, &greatest))
         return no_memory(leaf, err);
-    TRY(index_width(writer, leaf, greatest, &width, err));
-    buf_put_byte(&writer->body, (uint8_t)width);
-    encode_page_indices(leaf, width, &writer->body);
+    TRY(index_width(scratch, leaf, greatest, &width, err));
+    buf_put_byte(&scratch->body, (uint8_t)width);
+    encode_page_indices(leaf, width, &scratch->body);
     return STATUS_OK;
 }
 
-static enum status measure_encoding(struct parquet_writer *writer, struct leaf *leaf, int encoding,
+static enum status measure_encoding(struct page_scratch *scratch, struct leaf *leaf, int encoding,
                                     size_t *out_bytes, struct error *err)
 {
-    buf_clear(&writer->body);
-    encode_values(&writer->body, encoding, leaf->type, leaf->width, (uint64_t)leaf->page_values,
+    buf_clear(&scratch->body);
+    encode_values(&scratch->body, encoding, leaf->type, leaf->width, (uint64_t)leaf->page_values,
                   span_of(leaf->plain.data, leaf->plain.length));
-    return measure(writer, leaf, encoding == ENCODING_PLAIN, &writer->body, out_bytes, err);
+    return measure(scratch, leaf, encoding == ENCODING_PLAIN, &scratch->body, out_bytes, err);
 }
 
 /* How many times its size the dictionary will have at the chunk's end: as if half as many entries
@@ -311,24 +312,24 @@ static double dictionary_growth(const struct leaf *leaf, double pages)
     return 1 + fresh / leaf->dictionary.count;
 }
 
-enum status leaf_measure_dictionary(struct parquet_writer *writer, struct leaf *leaf,
-                                    bool *out_pays, struct error *err)
+enum status leaf_measure_dictionary(struct page_scratch *scratch, struct leaf *leaf, bool *out_pays,
+                                    struct error *err)
 {
     const uint32_t *indices = (const uint32_t *)(const void *)leaf->indices.data;
     struct extent ignored = {0};
     size_t entry_bytes, index_bytes, plain_bytes;
     double pages = (double)leaf->options->row_group_rows / (double)leaf->page_rows;
     leaf->is_measured = true;
-    buf_clear(&writer->body);
-    TRY(put_indices(writer, leaf, &ignored, err));
-    TRY(measure(writer, leaf, false, &writer->body, &index_bytes, err));
-    TRY(measure(writer, leaf, false, &leaf->dictionary.page, &entry_bytes, err));
-    buf_clear(&writer->body);
+    buf_clear(&scratch->body);
+    TRY(put_indices(scratch, leaf, &ignored, err));
+    TRY(measure(scratch, leaf, false, &scratch->body, &index_bytes, err));
+    TRY(measure(scratch, leaf, false, &leaf->dictionary.page, &entry_bytes, err));
+    buf_clear(&scratch->body);
     for (int64_t i = 0; i < leaf->page_values; i++) {
         struct span value = dictionary_get(&leaf->dictionary, indices[i]);
-        buf_put_short(&writer->body, value.data, value.length);
+        buf_put_short(&scratch->body, value.data, value.length);
     }
-    TRY(measure(writer, leaf, true, &writer->body, &plain_bytes, err));
+    TRY(measure(scratch, leaf, true, &scratch->body, &plain_bytes, err));
     *out_pays = (double)entry_bytes * dictionary_growth(leaf, pages) + (double)index_bytes * pages <
                 (double)plain_bytes * pages;
     return STATUS_OK;
@@ -336,7 +337,7 @@ enum status leaf_measure_dictionary(struct parquet_writer *writer, struct leaf *
 
 /* The encoding of a chunk's pages without a dictionary: the one that makes the first of them
  * smallest, PLAIN unless another saves one byte in WORTH. */
-static enum status choose_encoding(struct parquet_writer *writer, struct leaf *leaf,
+static enum status choose_encoding(struct page_scratch *scratch, struct leaf *leaf,
                                    struct error *err)
 {
     enum { WORTH = 32 };
@@ -345,14 +346,14 @@ static enum status choose_encoding(struct parquet_writer *writer, struct leaf *l
                                      ENCODING_BYTE_STREAM_SPLIT};
     size_t least, bytes;
     leaf->encoding = ENCODING_PLAIN;
-    TRY(measure_encoding(writer, leaf, ENCODING_PLAIN, &least, err));
+    TRY(measure_encoding(scratch, leaf, ENCODING_PLAIN, &least, err));
     least -= least / WORTH;
     for (size_t i = 0; i < COUNT_OF(candidates); i++) {
         bool is_floats = leaf->type == PARQUET_FLOAT || leaf->type == PARQUET_DOUBLE;
         if (!encoding_fits(candidates[i], leaf->type) ||
             (candidates[i] == ENCODING_BYTE_STREAM_SPLIT && !is_floats)) /* read by few */
             continue;
-        TRY(measure_encoding(writer, leaf, candidates[i], &bytes, err));
+        TRY(measure_encoding(scratch, leaf, candidates[i], &bytes, err));
         if (bytes >= least)
             continue;
         least = bytes;
@@ -364,17 +365,17 @@ static enum status choose_encoding(struct parquet_writer *writer, struct leaf *l
 
 /* ---- bounds ---- */
 
-enum status leaf_keep_bounds(struct parquet_writer *writer, const struct leaf *leaf,
+enum status leaf_keep_bounds(struct page_scratch *scratch, const struct leaf *leaf,
                              const struct extent *extent, struct page_record *page,
                              struct error *err)
 {
     bool is_text = leaf->field->type == ARROW_UTF8;
     struct span max;
     struct span min = bound_lower(extent->min, BOUND_BYTES_MAX, is_text);
-    buf_clear(&writer->header);
-    if (!bound_upper(extent->max, BOUND_BYTES_MAX, is_text, &writer->header, &max))
+    buf_clear(&scratch->header);
+    if (!bound_upper(extent->max, BOUND_BYTES_MAX, is_text, &scratch->header, &max))
         return STATUS_OK; /* one without the other helps nobody */
-    uint8_t *copy = arena_alloc(&writer->arena, min.length + max.length + 1);
+    uint8_t *copy = arena_alloc(&scratch->arena, min.length + max.length + 1);
     if (!copy)
         return no_memory(leaf, err);
     if (min.length)
@@ -426,8 +427,8 @@ static void count_page(struct leaf *leaf, const struct page_record *page, int en
     }
 }
 
-/* The body of the page at hand, in writer->body. */
-static enum status make_page(struct parquet_writer *writer, struct leaf *leaf, bool is_dictionary,
+/* The body of the page at hand, in scratch->body. */
+static enum status make_page(struct page_scratch *scratch, struct leaf *leaf, bool is_dictionary,
                              struct extent *extent, struct raw_page *out_page, struct error *err)
 {
     struct span plain = span_of(leaf->plain.data, leaf->plain.length);
@@ -438,22 +439,22 @@ static enum status make_page(struct parquet_writer *writer, struct leaf *leaf, b
                                   .rows = leaf->page_rows};
     if (!is_dictionary) {
         if (!leaf->is_encoding_chosen && leaf->page_values)
-            TRY(choose_encoding(writer, leaf, err));
+            TRY(choose_encoding(scratch, leaf, err));
         out_page->encoding = leaf->page_values ? leaf->encoding : ENCODING_PLAIN;
     }
-    buf_clear(&writer->body);
-    size_t rep = put_level_section(&writer->body, &leaf->rep, leaf->max_rep, !is_v2);
-    size_t def = put_level_section(&writer->body, &leaf->def, leaf->max_def, !is_v2);
+    buf_clear(&scratch->body);
+    size_t rep = put_level_section(&scratch->body, &leaf->rep, leaf->max_rep, !is_v2);
+    size_t def = put_level_section(&scratch->body, &leaf->def, leaf->max_def, !is_v2);
     if (is_dictionary) {
-        TRY(put_indices(writer, leaf, extent, err));
+        TRY(put_indices(scratch, leaf, extent, err));
     } else {
         extent_add_plain(leaf->order, leaf->width, extent, plain);
-        encode_values(&writer->body, out_page->encoding, leaf->type, leaf->width,
+        encode_values(&scratch->body, out_page->encoding, leaf->type, leaf->width,
                       (uint64_t)leaf->page_values, plain);
     }
-    if (writer->body.failed)
+    if (scratch->body.failed)
         return no_memory(leaf, err);
-    out_page->body = span_of(writer->body.data, writer->body.length);
+    out_page->body = span_of(scratch->body.data, scratch->body.length);
     if (is_v2) {
         out_page->rep_bytes = rep;
         out_page->def_bytes = def;
@@ -474,7 +475,7 @@ static void hash_values(struct leaf *leaf)
     }
 }
 
-enum status leaf_finish_page(struct parquet_writer *writer, struct leaf *leaf, struct error *err)
+enum status leaf_finish_page(struct page_scratch *scratch, struct leaf *leaf, struct error *err)
 {
     /* Nothing but nulls: PLAIN says that without a dictionary. */
     bool is_dictionary = !leaf->is_plain && leaf->dictionary.count > 0;
@@ -487,15 +488,15 @@ enum status leaf_finish_page(struct parquet_writer *writer, struct leaf *leaf, s
                                .nan_count = leaf->page_nans,
                                .unencoded_bytes = leaf->page_unencoded,
                                .has_values = leaf->page_values > 0};
-    TRY(make_page(writer, leaf, is_dictionary, &extent, &raw, err));
-    TRY(seal_page(writer, leaf, &raw, &stored, err));
-    page.bytes = (uint32_t)(writer->header.length + stored.length);
-    buf_put(&leaf->chunk, writer->header.data, writer->header.length);
+    TRY(make_page(scratch, leaf, is_dictionary, &extent, &raw, err));
+    TRY(seal_page(scratch, leaf, &raw, &stored, err));
+    page.bytes = (uint32_t)(scratch->header.length + stored.length);
+    buf_put(&leaf->chunk, scratch->header.data, scratch->header.length);
     buf_put(&leaf->chunk, stored.data, stored.length);
     if (leaf->has_bloom && !is_dictionary)
         hash_values(leaf);
     if (extent.is_set)
-        TRY(leaf_keep_bounds(writer, leaf, &extent, &page, err));
+        TRY(leaf_keep_bounds(scratch, leaf, &extent, &page, err));
     extent_merge(leaf->order, &leaf->chunk_extent, &extent);
     buf_put(&leaf->pages, &page, sizeof page);
     count_page(leaf, &page, raw.encoding);

@@ -8,6 +8,11 @@
  * A writer is a stream: it holds at most one row group and emits bytes in file order through a
  * sink. What it returns at the end is what an Iceberg manifest wants to know about the file. No
  * global state; a writer belongs to one thread at a time.
+ *
+ * With an executor it spreads the columns over threads while a call lasts. The file is the same for
+ * any number of them (of gzip the rows: its encoder does not always make the same of the same, even
+ * alone); the caller's thread alone calls the sink. Each thread takes memory for a page and a
+ * compressor; the dictionary pages of a row group are held, compressed, until they are written.
  */
 #ifndef SLUICE_FORMAT_PARQUET_PARQUET_H
 #define SLUICE_FORMAT_PARQUET_PARQUET_H
@@ -75,6 +80,7 @@ struct parquet_options {
     size_t metadata_count;
     const struct parquet_sorting_column *sorting;
     size_t sorting_count;
+    struct executor executor; /* lives as long as the writer; default none: the caller's thread */
 };
 
 struct parquet_options parquet_options_default(void);

@@ -205,7 +205,8 @@ struct leaf {
     int encoding;     /* of pages without a dictionary */
     bool is_encoding_chosen;
     struct buf hashes; /* uint64: of values that no dictionary keeps, for the Bloom filter */
-    struct buf bloom;  /* the filter of the chunk just finished */
+    struct buf bloom;  /* the filter of the chunk just sealed */
+    struct buf front;  /* the dictionary page of a sealed chunk, as stored */
     struct dictionary dictionary;
     int64_t chunk_rows, chunk_values;
     uint32_t dictionary_bytes;  /* of its page as stored */
@@ -226,6 +227,7 @@ struct leaf {
     /* the file */
     struct owned_extent file_extent;
     struct parquet_column_metrics metrics; /* sums so far; bounds at the end */
+    uint64_t weight;                       /* of the chunk before: about what it took */
 
     /* the batch: slot of the source -> index in our dictionary, or UINT32_MAX */
     struct buf remap;
@@ -239,6 +241,18 @@ struct leaf {
     bool failed;         /* no memory, found in the middle of an append */
 };
 
+/* What a thread makes pages with. */
+struct page_scratch {
+    struct codec_compressor *compressor; /* NULL: uncompressed */
+    struct buf body, packed, other, trial, header;
+    struct arena arena; /* records of pages; lives as long as the writer */
+    /* What the thread met, the first by slice and then by leaf. */
+    enum status failed_status; /* OK: nothing */
+    size_t failed_slice;
+    uint32_t failed_leaf;
+    struct error failure;
+};
+
 struct parquet_writer {
     struct parquet_options options; /* strings are the arena's */
     struct arrow_schema given;      /* of the batches */
@@ -247,10 +261,12 @@ struct parquet_writer {
     struct sink sink;
     struct leaf *leaves;
     uint32_t leaf_count;
-    struct parquet_sorting_column *sorting;        /* with leaf numbers */
-    struct buf metadata;                           /* struct parquet_key_value */
-    struct codec_compressor *compressor;           /* NULL: uncompressed */
-    struct buf body, packed, other, trial, header; /* scratch of one page */
+    struct parquet_sorting_column *sorting; /* with leaf numbers */
+    struct buf metadata;                    /* struct parquet_key_value */
+    struct page_scratch *scratches;         /* one a thread */
+    unsigned thread_count;                  /* 1: the caller's alone */
+    uint32_t *order;                        /* of the leaves, as threads take them */
+    bool is_ordered;                        /* for this row group */
     struct group_record *groups, *last_group;
     size_t group_count;
     int64_t group_rows, file_rows;
@@ -292,6 +308,12 @@ enum status leaf_shred(struct leaf *leaf, const struct arrow_array *column, int6
 uint64_t leaf_row_bytes(const struct leaf *leaf, const struct arrow_array *column, int64_t first,
                         int64_t count);
 
+/* Levels that the leaf gets of these rows, at most; LEVELS_UNKNOWN, which is past all bounds, where
+ * they come through a dictionary of lists, maps or structs. */
+#define LEVELS_UNKNOWN (UINT64_C(1) << 40)
+uint64_t leaf_levels_max(const struct leaf *leaf, const struct arrow_array *column, int64_t first,
+                         int64_t count);
+
 /* ---- values.c ---- */
 
 /* Array addresses may come again with other values. */
@@ -312,13 +334,16 @@ enum status leaf_init(struct leaf *leaf, const struct parquet_options *options,
 void leaf_begin(struct leaf *leaf); /* once its options are known */
 void leaf_deinit(struct leaf *leaf);
 /* Appends rows of a batch and finishes pages as they fill. */
-enum status leaf_write(struct parquet_writer *writer, struct leaf *leaf,
+enum status leaf_write(struct page_scratch *scratch, struct leaf *leaf,
                        const struct arrow_array *column, int64_t first, int64_t count,
                        struct error *err) MUST_CHECK;
-/* Finishes the chunk: its bytes go to the sink, what is known of it to `out_record`, and its Bloom
- * filter stays in leaf->bloom. */
-enum status leaf_finish_chunk(struct parquet_writer *writer, struct leaf *leaf,
-                              struct chunk_record *out_record, struct error *err) MUST_CHECK;
+/* Finishes the chunk's pages: they, its dictionary page and its Bloom filter stay in the leaf. */
+enum status leaf_seal_chunk(struct page_scratch *scratch, struct leaf *leaf,
+                            struct error *err) MUST_CHECK;
+/* A sealed chunk's bytes go to the sink, but for the Bloom filter, and what is known of it to
+ * `out_record`. */
+enum status leaf_put_chunk(struct parquet_writer *writer, struct leaf *leaf,
+                           struct chunk_record *out_record, struct error *err) MUST_CHECK;
 size_t leaf_bytes(const struct leaf *leaf); /* pending, about */
 
 /* ---- page.c ---- */
@@ -329,18 +354,57 @@ static inline int leaf_page_type(const struct leaf *leaf)
 }
 
 /* Finishes the page at hand: it goes to leaf->chunk, what is known of it to leaf->pages. */
-enum status leaf_finish_page(struct parquet_writer *writer, struct leaf *leaf,
+enum status leaf_finish_page(struct page_scratch *scratch, struct leaf *leaf,
                              struct error *err) MUST_CHECK;
 /* Whether the page at hand, the first of its leaf, and those that will follow in its chunk are
  * smaller with a dictionary than PLAIN. */
-enum status leaf_measure_dictionary(struct parquet_writer *writer, struct leaf *leaf,
-                                    bool *out_pays, struct error *err) MUST_CHECK;
-enum status leaf_put_dictionary(struct parquet_writer *writer, struct leaf *leaf,
-                                struct error *err) MUST_CHECK; /* to the sink */
+enum status leaf_measure_dictionary(struct page_scratch *scratch, struct leaf *leaf, bool *out_pays,
+                                    struct error *err) MUST_CHECK;
+enum status leaf_seal_dictionary(struct page_scratch *scratch, struct leaf *leaf,
+                                 struct error *err) MUST_CHECK; /* to leaf->front */
 /* A copy of the bounds that lives as long as the writer, which keeps it for the page index. */
-enum status leaf_keep_bounds(struct parquet_writer *writer, const struct leaf *leaf,
+enum status leaf_keep_bounds(struct page_scratch *scratch, const struct leaf *leaf,
                              const struct extent *extent, struct page_record *page,
                              struct error *err) MUST_CHECK;
+
+/* ---- spread.c ---- */
+
+struct row_slice {
+    int64_t first, count;
+};
+
+/* Rows of a batch, as slices: pages may end otherwise with others. No row group ends within. */
+struct round {
+    const struct arrow_array *columns;
+    const struct row_slice *slices;
+    size_t slice_count;
+    uint64_t bytes; /* of its rows without dictionaries */
+};
+
+bool is_worth_spreading(const struct parquet_writer *writer, uint64_t bytes);
+/* Appends the rows to all leaves. */
+enum status leaves_write(struct parquet_writer *writer, const struct round *round,
+                         struct error *err) MUST_CHECK;
+/* Seals the chunks of all leaves by the threads. In any case those of the first `out_sealed` leaves
+ * are sealed. */
+enum status leaves_seal(struct parquet_writer *writer, uint32_t *out_sealed,
+                        struct error *err) MUST_CHECK;
+
+/* ---- rounds.c ---- */
+
+/* Appends rows of columns that have the types of the file; `arena`: for as long as that takes. */
+enum status writer_append(struct parquet_writer *writer, const struct arrow_array *columns,
+                          int64_t length, struct arena *arena, struct error *err) MUST_CHECK;
+/* What writer_pending_bytes can become without more rows, and how much more with these, which take
+ * `bytes` without dictionaries. */
+uint64_t writer_pending_bytes_max(const struct parquet_writer *writer);
+uint64_t rows_growth_max(const struct parquet_writer *writer, const struct arrow_array *columns,
+                         struct row_slice rows, uint64_t bytes);
+
+/* ---- writer.c ---- */
+
+uint64_t writer_pending_bytes(const struct parquet_writer *writer); /* about */
+enum status writer_finish_group(struct parquet_writer *writer, struct error *err) MUST_CHECK;
 
 /* ---- column_options.c ---- */
 

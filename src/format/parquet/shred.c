@@ -236,3 +236,22 @@ uint64_t leaf_row_bytes(const struct leaf *leaf, const struct arrow_array *colum
     return leaf->is_plain ? (uint64_t)array->offsets[array->length] / ENTRY_SHARE * (uint64_t)count
                           : 0;
 }
+
+uint64_t leaf_levels_max(const struct leaf *leaf, const struct arrow_array *column, int64_t first,
+                         int64_t count)
+{
+    const struct arrow_array *array = column;
+    uint64_t levels = (uint64_t)count;
+    for (uint32_t depth = 0; depth + 1 < leaf->path_length; depth++) {
+        if (array->dictionary)
+            return LEVELS_UNKNOWN;
+        if (leaf->path[depth].field->type != ARROW_STRUCT) {
+            int64_t end = array->offsets[first + count];
+            first = array->offsets[first];
+            count = end - first;
+            levels += (uint64_t)count;
+        }
+        array = &array->children[leaf->path[depth + 1].child];
+    }
+    return levels;
+}

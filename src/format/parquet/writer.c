@@ -4,8 +4,6 @@
  */
 #include "format/parquet/parquet_internal.h"
 
-enum { SLICE_ROWS = 8192 }; /* between looks at the row group's size */
-
 struct parquet_options parquet_options_default(void)
 {
     return (struct parquet_options){.compression = PARQUET_ZSTD,
@@ -138,12 +136,48 @@ static enum status copy_sorting(struct parquet_writer *writer, struct error *err
     return STATUS_OK;
 }
 
+static const enum codec codecs[] = {[PARQUET_ZSTD] = CODEC_ZSTD,
+                                    [PARQUET_SNAPPY] = CODEC_SNAPPY,
+                                    [PARQUET_GZIP] = CODEC_GZIP,
+                                    [PARQUET_LZ4_RAW] = CODEC_LZ4_BLOCK};
+
+/* One a thread, but not more than leaves. */
+static enum status make_scratches(struct parquet_writer *writer, struct error *err)
+{
+    const struct parquet_options *options = &writer->options;
+    unsigned threads = options->executor.run ? options->executor.threads : 0;
+    threads = threads < writer->leaf_count ? threads : writer->leaf_count;
+    threads = threads ? threads : 1;
+    writer->scratches = mem_alloc_zero(threads, sizeof *writer->scratches);
+    writer->order = arena_alloc(&writer->arena, writer->leaf_count * sizeof *writer->order);
+    if (!writer->scratches || !writer->order)
+        return no_memory(err);
+    while (writer->thread_count < threads) {
+        struct page_scratch *scratch = &writer->scratches[writer->thread_count++];
+        if (options->compression != PARQUET_UNCOMPRESSED)
+            TRY(codec_compressor_create(codecs[options->compression], options->zstd_level,
+                                        &scratch->compressor, err));
+    }
+    return STATUS_OK;
+}
+
+static void free_scratches(struct parquet_writer *writer)
+{
+    for (unsigned i = 0; i < writer->thread_count; i++) {
+        struct page_scratch *scratch = &writer->scratches[i];
+        codec_compressor_destroy(scratch->compressor);
+        buf_deinit(&scratch->body);
+        buf_deinit(&scratch->packed);
+        buf_deinit(&scratch->other);
+        buf_deinit(&scratch->trial);
+        buf_deinit(&scratch->header);
+        arena_deinit(&scratch->arena);
+    }
+    mem_free(writer->scratches);
+}
+
 static enum status copy_options(struct parquet_writer *writer, struct error *err)
 {
-    static const enum codec codecs[] = {[PARQUET_ZSTD] = CODEC_ZSTD,
-                                        [PARQUET_SNAPPY] = CODEC_SNAPPY,
-                                        [PARQUET_GZIP] = CODEC_GZIP,
-                                        [PARQUET_LZ4_RAW] = CODEC_LZ4_BLOCK};
     struct parquet_options *options = &writer->options;
     if ((unsigned)options->compression >= COUNT_OF(codecs))
         return error_set(err, STATUS_USAGE, "parquet: no such compression");
@@ -162,10 +196,7 @@ static enum status copy_options(struct parquet_writer *writer, struct error *err
     options->metadata = NULL; /* the caller's */
     TRY(copy_sorting(writer, err));
     TRY(apply_column_options(writer, err));
-    if (options->compression == PARQUET_UNCOMPRESSED)
-        return STATUS_OK;
-    return codec_compressor_create(codecs[options->compression], options->zstd_level,
-                                   &writer->compressor, err);
+    return make_scratches(writer, err);
 }
 
 /* ---- life ---- */
@@ -200,13 +231,8 @@ void parquet_writer_destroy(struct parquet_writer *writer)
     for (uint32_t i = 0; i < writer->leaf_count; i++)
         leaf_deinit(&writer->leaves[i]);
     mem_free(writer->leaves);
-    codec_compressor_destroy(writer->compressor);
+    free_scratches(writer);
     buf_deinit(&writer->metadata);
-    buf_deinit(&writer->body);
-    buf_deinit(&writer->packed);
-    buf_deinit(&writer->other);
-    buf_deinit(&writer->trial);
-    buf_deinit(&writer->header);
     arena_deinit(&writer->arena);
     mem_free(writer);
 }
@@ -228,7 +254,7 @@ int64_t parquet_writer_rows(const struct parquet_writer *writer)
     return writer->file_rows + writer->group_rows;
 }
 
-static uint64_t pending_bytes(const struct parquet_writer *writer)
+uint64_t writer_pending_bytes(const struct parquet_writer *writer)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < writer->leaf_count; i++)
@@ -238,12 +264,30 @@ static uint64_t pending_bytes(const struct parquet_writer *writer)
 
 uint64_t parquet_writer_bytes(const struct parquet_writer *writer)
 {
-    return writer->offset + pending_bytes(writer);
+    return writer->offset + writer_pending_bytes(writer);
 }
 
 /* ---- row groups ---- */
 
-static enum status finish_group(struct parquet_writer *writer, struct error *err)
+/* Alone, each chunk is sealed and written before the next. */
+static enum status finish_chunks(struct parquet_writer *writer, struct group_record *group,
+                                 struct error *err)
+{
+    uint32_t sealed = 0;
+    enum status status = STATUS_OK;
+    if (is_worth_spreading(writer, writer_pending_bytes(writer)))
+        status = leaves_seal(writer, &sealed, err);
+    for (uint32_t i = 0; i < writer->leaf_count; i++) {
+        struct leaf *leaf = &writer->leaves[i];
+        if (i >= sealed && status == STATUS_OK)
+            status = leaf_seal_chunk(writer->scratches, leaf, err);
+        TRY(status);
+        TRY(leaf_put_chunk(writer, leaf, &group->chunks[i], err));
+    }
+    return STATUS_OK;
+}
+
+enum status writer_finish_group(struct parquet_writer *writer, struct error *err)
 {
     struct group_record *group = arena_alloc_zero(&writer->arena, 1, sizeof *group);
     if (!group || !(group->chunks = arena_alloc_zero(&writer->arena, writer->leaf_count,
@@ -251,8 +295,7 @@ static enum status finish_group(struct parquet_writer *writer, struct error *err
         return no_memory(err);
     if (writer->offset == 0)
         TRY(writer_put(writer, "PAR1", 4, err));
-    for (uint32_t i = 0; i < writer->leaf_count; i++)
-        TRY(leaf_finish_chunk(writer, &writer->leaves[i], &group->chunks[i], err));
+    TRY(finish_chunks(writer, group, err));
     for (uint32_t i = 0; i < writer->leaf_count; i++)
         if (writer->leaves[i].has_bloom)
             TRY(footer_write_bloom(writer, &writer->leaves[i], &group->chunks[i], err));
@@ -266,6 +309,7 @@ static enum status finish_group(struct parquet_writer *writer, struct error *err
     writer->file_rows += writer->group_rows;
     writer->group_rows = 0;
     writer->group_bytes = 0;
+    writer->is_ordered = false;
     return STATUS_OK;
 }
 
@@ -306,79 +350,6 @@ static enum status make_columns(const struct parquet_writer *writer,
     return STATUS_OK;
 }
 
-/* The columns of a batch, and what the entries of their dictionaries take. */
-struct given_columns {
-    const struct arrow_array *columns;
-    uint64_t **sizes;
-    int64_t length;
-};
-
-static uint64_t rows_bytes(const struct parquet_writer *writer, const struct given_columns *given,
-                           int64_t first, int64_t count)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < writer->schema.field_count; i++)
-        bytes += column_bytes(&writer->schema.fields[i], &given->columns[i], given->sizes[i], first,
-                              count);
-    return bytes;
-}
-
-/* How many rows go into the group now, and their bytes; 0: it is to end before them. */
-static int64_t slice_rows(const struct parquet_writer *writer, const struct given_columns *given,
-                          int64_t row, uint64_t *out_bytes)
-{
-    const struct parquet_options *options = &writer->options;
-    uint64_t most = options->row_group_plain_bytes;
-    int64_t count = given->length - row, left = options->row_group_rows - writer->group_rows;
-    count = count < SLICE_ROWS ? count : SLICE_ROWS;
-    count = count < left ? count : left;
-    while ((*out_bytes = rows_bytes(writer, given, row, count)) + writer->group_bytes > most) {
-        if (writer->group_bytes > most / 2 || (count == 1 && writer->group_rows))
-            return 0;
-        if (count == 1)
-            break;
-        count /= 2;
-    }
-    return count;
-}
-
-static enum status write_columns(struct parquet_writer *writer, const struct given_columns *given,
-                                 struct error *err)
-{
-    for (uint32_t i = 0; i < writer->leaf_count; i++)
-        leaf_forget_sources(&writer->leaves[i]);
-    for (int64_t row = 0; row < given->length;) {
-        uint64_t bytes;
-        int64_t count = slice_rows(writer, given, row, &bytes);
-        for (uint32_t i = 0; i < writer->leaf_count; i++) {
-            struct leaf *leaf = &writer->leaves[i];
-            TRY(leaf_write(writer, leaf, &given->columns[leaf->path[0].child], row, count, err));
-        }
-        row += count;
-        writer->group_rows += count;
-        writer->group_bytes += bytes;
-        if (count == 0 || writer->group_rows >= writer->options.row_group_rows ||
-            pending_bytes(writer) >= writer->options.row_group_bytes)
-            TRY(finish_group(writer, err));
-    }
-    return STATUS_OK;
-}
-
-/* Sizes first, then rows. */
-static enum status measure_and_write(struct parquet_writer *writer,
-                                     const struct arrow_array *columns, int64_t length,
-                                     struct arena *arena, struct error *err)
-{
-    uint32_t count = writer->schema.field_count;
-    struct given_columns given = {.columns = columns, .length = length};
-    given.sizes = arena_alloc_zero(arena, count, sizeof *given.sizes);
-    if (!given.sizes)
-        return no_memory(err);
-    for (uint32_t i = 0; i < count; i++)
-        TRY(column_sizes(&writer->schema.fields[i], &columns[i], arena, &given.sizes[i], err));
-    return write_columns(writer, &given, err);
-}
-
 enum status parquet_writer_write(struct parquet_writer *writer, const struct arrow_batch *batch,
                                  struct error *err)
 {
@@ -392,7 +363,7 @@ enum status parquet_writer_write(struct parquet_writer *writer, const struct arr
     if (writer->is_converting)
         status = make_columns(writer, batch, &arena, &columns, err);
     if (status == STATUS_OK)
-        status = measure_and_write(writer, columns, batch->length, &arena, err);
+        status = writer_append(writer, columns, batch->length, &arena, err);
     arena_deinit(&arena);
     return status;
 }
@@ -480,7 +451,7 @@ enum status parquet_writer_finish(struct parquet_writer *writer,
 {
     struct parquet_file_metrics metrics = {0};
     if (writer->group_rows)
-        TRY(finish_group(writer, err));
+        TRY(writer_finish_group(writer, err));
     if (writer->offset == 0)
         TRY(writer_put(writer, "PAR1", 4, err));
     TRY(footer_write(writer, err));
