@@ -262,6 +262,27 @@ def test_what_is_asked_wrongly_leaves_nothing(given):
     assert pq.read_metadata(directory / "there.parquet").num_rows == ROWS
 
 
+def test_threads_write_the_same_file(tmp_path):
+    rnd, rows = random.Random(11), 60000
+    wide = pa.table({
+        "id": [f"{rnd.getrandbits(128):032x}" for _ in range(rows)],
+        "n": range(rows),
+        "word": [rnd.choice(["a", "bb", "ccc", None]) for _ in range(rows)],
+        "noise": [rnd.random() for _ in range(rows)],
+        "list": [[rnd.randrange(9)] * rnd.randrange(4) for _ in range(rows)]})
+    with pa.ipc.new_file(tmp_path / "in.arrow", wide.schema) as file:
+        file.write_table(wide, max_chunksize=25000)
+    files = []
+    for words in ((), ("--threads", 1), ("--threads", 2), ("--threads", 5)):
+        out = tmp_path / f"{'-'.join(map(str, words))}.parquet"
+        convert(tmp_path / "in.arrow", out, "--row-group-rows", 22000, *words)
+        files.append(out.read_bytes())
+    assert pq.read_table(out).equals(wide) and pq.read_metadata(out).num_row_groups == 3
+    assert all(file == files[0] for file in files)
+    refused = convert(tmp_path / "in.arrow", tmp_path / "out.csv", "--threads", 2, check=2)
+    assert "--threads: only Parquet has it" in refused.stderr
+
+
 def carefully(directory, data):
     """What becomes of a hostile file: an answer, whatever it is."""
     (directory / "hostile.parquet").write_bytes(data)

@@ -357,6 +357,7 @@ static const struct command commands[] = {
                   {"--bloom", "COLUMN", "Parquet, may come again: a Bloom filter"},
                   {"--page-version", "N", "Parquet: 1 (default) or 2"},
                   {"--row-group-rows", "N", "Parquet: 122,880"},
+                  {"--threads", "N", "Parquet: one a core, 64 at most"},
                   {"--force", NULL, "replaces OUT"},
                   FLAG_JSON},
         .example = "sluice convert FILE.parquet FILE.arrow",

@@ -92,6 +92,8 @@ static enum status output_close(struct output *output, bool must_replace, enum s
 
 /* ---- the command ---- */
 
+enum { THREADS_MAX = 64 };
+
 struct conversion {
     enum file_format from, to;
     struct write_flags flags;
@@ -132,8 +134,6 @@ static enum status convert_file(struct env *env, struct conversion *conversion, 
     struct input input;
     struct rows_in in;
     struct output output;
-    TRY(format_of_path(from, &conversion->from, err));
-    TRY(format_of_path(to, &conversion->to, err));
     TRY(input_open(env, from, &input, err));
     enum status status = rows_in_open(conversion->from, input.source, &in, err);
     if (status == STATUS_OK) {
@@ -147,6 +147,25 @@ static enum status convert_file(struct env *env, struct conversion *conversion, 
         error_prefix(err, "%.200s", from);
     }
     input_close(&input);
+    return status;
+}
+
+/* With threads for a format that spreads its work. */
+static enum status convert_with_threads(struct env *env, struct conversion *conversion,
+                                        const char *from, const char *to, struct error *err)
+{
+    struct write_flags *flags = &conversion->flags;
+    uint64_t threads = flags->threads ? flags->threads : os_cpu_count();
+    struct pool *pool = NULL;
+    TRY(format_of_path(from, &conversion->from, err));
+    TRY(format_of_path(to, &conversion->to, err));
+    if (conversion->to == FORMAT_PARQUET && threads > 1) {
+        TRY(pool_create(env, (unsigned)(threads < THREADS_MAX ? threads : THREADS_MAX), &pool,
+                        err));
+        flags->executor = pool_executor(pool);
+    }
+    enum status status = convert_file(env, conversion, from, to, err);
+    pool_destroy(pool);
     return status;
 }
 
@@ -171,7 +190,8 @@ static bool take_write_flags(struct invocation *invocation, struct write_flags *
     return take_all(invocation, "--encoding", flags->encodings, &flags->encoding_count) &&
            take_all(invocation, "--bloom", flags->blooms, &flags->bloom_count) &&
            cmd_take_number(invocation, "--page-version", &flags->page_version) &&
-           cmd_take_number(invocation, "--row-group-rows", &flags->row_group_rows);
+           cmd_take_number(invocation, "--row-group-rows", &flags->row_group_rows) &&
+           cmd_take_number(invocation, "--threads", &flags->threads);
 }
 
 int cmd_convert(struct invocation *invocation)
@@ -187,8 +207,8 @@ int cmd_convert(struct invocation *invocation)
         return cmd_usage("convert IN OUT");
     if (!cmd_no_more_words(invocation, 2))
         return 2;
-    if (convert_file(invocation->env, &conversion, invocation->argv[0], invocation->argv[1],
-                     &err) != STATUS_OK)
+    if (convert_with_threads(invocation->env, &conversion, invocation->argv[0], invocation->argv[1],
+                             &err) != STATUS_OK)
         return fail_of_file(&err);
     if (as_json)
         printf("{\"rows\":%llu}\n", (unsigned long long)conversion.rows);

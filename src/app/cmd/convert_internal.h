@@ -56,6 +56,8 @@ struct write_flags {
     const char *blooms[COLUMN_FLAGS_MAX]; /* columns */
     size_t bloom_count;
     uint64_t page_version, row_group_rows;
+    uint64_t threads;         /* 0: as many as there are cores */
+    struct executor executor; /* of so many, where there is more than one */
 };
 
 /* USAGE for a flag that the format has not. */

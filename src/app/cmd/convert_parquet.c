@@ -73,6 +73,7 @@ static enum status take_flags(const struct write_flags *flags, struct arena *are
         options->page_version = (int)size_min(flags->page_version, 3); /* more are as wrong */
     if (flags->row_group_rows)
         options->row_group_rows = (int64_t)size_min(flags->row_group_rows, INT32_MAX);
+    options->executor = flags->executor;
     for (size_t i = 0; i < flags->encoding_count; i++)
         TRY(take_encoding(flags->encodings[i], arena, columns, options, err));
     for (size_t i = 0; i < flags->bloom_count; i++) {

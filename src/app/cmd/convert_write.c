@@ -189,8 +189,8 @@ enum status rows_out_open(enum file_format format, const struct arrow_schema *sc
                           struct rows_out *out_rows, struct error *err)
 {
     bool is_text = format == FORMAT_NDJSON || format == FORMAT_CSV;
-    bool is_parquets =
-        flags->encoding_count || flags->bloom_count || flags->page_version || flags->row_group_rows;
+    bool is_parquets = flags->encoding_count || flags->bloom_count || flags->page_version ||
+                       flags->row_group_rows || flags->threads;
     if (is_text && flags->compression)
         return error_set(err, STATUS_USAGE, "--compression: text is written as it is");
     if (is_parquets && format != FORMAT_PARQUET)
@@ -198,6 +198,7 @@ enum status rows_out_open(enum file_format format, const struct arrow_schema *sc
                          flags->encoding_count ? "--encoding"
                          : flags->bloom_count  ? "--bloom"
                          : flags->page_version ? "--page-version"
+                         : flags->threads      ? "--threads"
                                                : "--row-group-rows");
     switch (format) {
     case FORMAT_PARQUET:
