@@ -26,7 +26,7 @@ static enum status print(const char *path, char **names, size_t count, struct er
     struct parquet_file *file = NULL;
     struct parquet_reader *reader = NULL;
     struct parquet_limits limits = parquet_limits_default();
-    struct parquet_read_options options = {.schema = &wanted};
+    struct parquet_read_options options = {.schema = &wanted, .keeps_physical = true};
     enum status status;
     TRY_OR_DONE(status, files_read(env_real(), path, UINT32_MAX, &bytes, err));
     struct span span = span_of(bytes.data, bytes.length);

@@ -119,9 +119,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (arrow_schema_copy(&file->schema, &arena, &schema, &err) == STATUS_OK) {
         keep_dictionaries(schema.fields, schema.field_count);
         options.schema = &schema;
+        options.keeps_physical = true;
         read_groups(file, &options);
         schema.field_count = schema.field_count ? 1 : 0;
         read_groups(file, &options);
+        options.keeps_physical = false;
+        if (parquet_logical_schema(file, &arena, &schema, &err) == STATUS_OK)
+            read_groups(file, &options);
     }
     scan_leaves(file);
     arena_deinit(&arena);

@@ -10,6 +10,7 @@ import random
 import struct
 
 import duckdb
+import numpy
 import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -524,8 +525,17 @@ def random_value(type_, nullable, rng, few):
         return struct.pack(">q", number)[3:]
     if pa.types.is_binary(type_):
         return b"\xff" * (number % 7)
+    if pa.types.is_float16(type_):
+        return numpy.float16(number % 2048 / 4)
     if pa.types.is_floating(type_):
         return number / 4
+    if pa.types.is_decimal(type_):
+        return decimal.Decimal(abs(number) % 10 ** type_.precision).scaleb(-type_.scale)
+    if pa.types.is_integer(type_):
+        unsigned = number % 2 ** type_.bit_width
+        return unsigned if pa.types.is_unsigned_integer(type_) else unsigned - 2 ** (type_.bit_width - 1)
+    if pa.types.is_time(type_):
+        number %= 86400
     return pa.scalar(number, pa.int32()).cast(pa.int32() if type_.bit_width == 32 else pa.int64()).cast(type_).as_py() \
         if not pa.types.is_date(type_) else pa.scalar(number % 20000, pa.int32()).cast(type_).as_py()
 

@@ -32,11 +32,7 @@ static enum status next_of_parquet(void *state, struct arrow_batch *out_batch, s
     struct parquet_rows *rows = state;
     if (rows->group == rows->file->group_count)
         return error_set(err, STATUS_NOT_FOUND, "no more rows");
-    TRY(parquet_reader_read(rows->reader, rows->group++, out_batch, err));
-    enum status status = parquet_logical_batch(rows->file, &rows->schema, out_batch, err);
-    if (status != STATUS_OK)
-        arrow_batch_deinit(out_batch);
-    return status;
+    return parquet_reader_read(rows->reader, rows->group++, out_batch, err);
 }
 
 /* But for what Arrow's own libraries say of their types: ours are those of the columns. */
@@ -56,15 +52,15 @@ static enum status open_parquet(struct byte_source source, struct rows_in *out_r
                                 struct error *err)
 {
     struct parquet_limits limits = parquet_limits_default();
-    struct parquet_read_options options = {0};
     struct parquet_rows *rows = mem_alloc_zero(1, sizeof *rows);
     enum status status;
     if (!rows)
         return error_set(err, STATUS_NO_MEMORY, "out of memory");
     TRY_OR_DONE(status, parquet_file_open(source, &limits, &rows->file, err));
-    TRY_OR_DONE(status, parquet_reader_create(rows->file, &options, &rows->reader, err));
     TRY_OR_DONE(status, parquet_logical_schema(rows->file, &rows->arena, &rows->schema, err));
     TRY_OR_DONE(status, keep_pairs(rows, err));
+    const struct parquet_read_options options = {.schema = &rows->schema};
+    TRY_OR_DONE(status, parquet_reader_create(rows->file, &options, &rows->reader, err));
     *out_rows = (struct rows_in){&rows->schema, next_of_parquet, close_parquet, rows};
     return STATUS_OK;
 done:

@@ -248,9 +248,10 @@ static void close_query(struct opened_query *opened)
 static enum status open_query(const struct parquet_file *file, const struct query *query,
                               struct opened_query *out, struct error *err)
 {
-    struct parquet_scan_options options = {.read = {.schema = &out->chosen.schema},
-                                           .rows_max = query->rows,
-                                           .skips_pruning = query->skips_pruning};
+    struct parquet_scan_options options = {
+        .read = {.schema = &out->chosen.schema, .keeps_physical = true},
+        .rows_max = query->rows,
+        .skips_pruning = query->skips_pruning};
     *out = (struct opened_query){.scan = NULL};
     enum status status = columns_choose(&file->schema, query->columns, &out->chosen, err);
     if (status == STATUS_OK && query->where)

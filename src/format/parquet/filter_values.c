@@ -35,7 +35,8 @@ enum value_class value_class_of(const struct parquet_leaf *leaf)
 bool leaf_has_bounds(const struct parquet_leaf *leaf)
 {
     return leaf->has_type_order && leaf->physical != PARQUET_INT96 &&
-           leaf->kind != PARQUET_KIND_FLOAT16 && leaf->kind != PARQUET_KIND_OTHER;
+           leaf->kind != PARQUET_KIND_FLOAT16 && leaf->kind != PARQUET_KIND_INTERVAL &&
+           leaf->kind != PARQUET_KIND_OTHER;
 }
 
 /* ---- order ---- */

@@ -197,6 +197,26 @@ static struct annotation integer_annotation(const struct arrow_field *field, int
                                is_signed};
 }
 
+/* Of extension types; any other is what it is kept as. */
+static struct annotation extension_annotation(const struct arrow_field *field, const char *name)
+{
+    static const struct {
+        const char *name;
+        enum arrow_type type;
+        struct annotation annotation;
+    } extensions[] = {
+        {"arrow.uuid", ARROW_FIXED, {LOGICAL_UUID, -1, 0, 0, false}},
+        {PARQUET_EXTENSION_JSON, ARROW_UTF8, {LOGICAL_JSON, CONVERTED_JSON, 0, 0, false}},
+        {PARQUET_EXTENSION_ENUM, ARROW_UTF8, {LOGICAL_ENUM, CONVERTED_ENUM, 0, 0, false}},
+        {PARQUET_EXTENSION_BSON, ARROW_BINARY, {LOGICAL_BSON, CONVERTED_BSON, 0, 0, false}},
+    };
+    for (size_t i = 0; name && i < COUNT_OF(extensions); i++)
+        if (strcmp(name, extensions[i].name) == 0 && field->type == extensions[i].type &&
+            (field->type != ARROW_FIXED || field->byte_width == sizeof(struct uuid)))
+            return extensions[i].annotation;
+    return plain_annotation(field);
+}
+
 static struct annotation annotation_of(const struct arrow_field *field)
 {
     static const int units[] = {[ARROW_SECONDS] = UNIT_MILLIS, /* kept in those */
@@ -219,14 +239,15 @@ static struct annotation annotation_of(const struct arrow_field *field)
     case ARROW_ORIGIN_DECIMAL:
         return (struct annotation){LOGICAL_DECIMAL, CONVERTED_DECIMAL, 0, 0, false};
     case ARROW_ORIGIN_TIME:
-        return (struct annotation){LOGICAL_TIME, times[unit], unit, 0, false};
+        return (struct annotation){LOGICAL_TIME, times[unit], unit, 0, field->is_instant};
     case ARROW_ORIGIN_TIMESTAMP:
         return (struct annotation){LOGICAL_TIMESTAMP, timestamps[unit], unit, 0, field->is_instant};
+    case ARROW_ORIGIN_MONTHS:
+    case ARROW_ORIGIN_DAY_TIME:
+    case ARROW_ORIGIN_MONTH_DAY_NANO:
+        return (struct annotation){0, CONVERTED_INTERVAL, 0, 0, false};
     default:
-        if (field->type == ARROW_FIXED && field->byte_width == sizeof(struct uuid) &&
-            origin->extension && strcmp(origin->extension, "arrow.uuid") == 0)
-            return (struct annotation){LOGICAL_UUID, -1, 0, 0, false};
-        return plain_annotation(field);
+        return extension_annotation(field, origin->extension);
     }
 }
 

@@ -5,7 +5,12 @@
  */
 #include "format/parquet/reader_internal.h"
 
-enum { DECIMAL_BYTES = 16, WIDE_DECIMAL_BYTES = 32, DECIMAL_DIGITS = 38, WIDE_DECIMAL_DIGITS = 76 };
+enum {
+    DECIMAL_BYTES = 16,
+    WIDE_DECIMAL_BYTES = 32,
+    DECIMAL_DIGITS = 38, /* in 16 bytes */
+    INTERVAL_BYTES = 16, /* of Arrow's months, days and nanoseconds */
+};
 
 /* ---- fields ---- */
 
@@ -32,8 +37,6 @@ static void set_logical(const struct parquet_leaf *leaf, struct arrow_field *fie
             keep_as(field, origin, ARROW_ORIGIN_INT, leaf->bits / 8);
         break;
     case PARQUET_KIND_DECIMAL:
-        if (leaf->precision < 1 || leaf->precision > WIDE_DECIMAL_DIGITS || leaf->scale < 0)
-            break;
         origin->precision = leaf->precision;
         origin->scale = leaf->scale;
         keep_as(field, origin, ARROW_ORIGIN_DECIMAL,
@@ -41,9 +44,10 @@ static void set_logical(const struct parquet_leaf *leaf, struct arrow_field *fie
         break;
     case PARQUET_KIND_TIME:
         keep_as(field, origin, ARROW_ORIGIN_TIME, leaf->unit == PARQUET_MILLIS ? 4 : 8);
+        field->is_instant = leaf->is_utc;
         break;
     case PARQUET_KIND_TIMESTAMP:
-        if (leaf->unit != PARQUET_NANOS)
+        if (leaf->unit == PARQUET_MICROS)
             break;
         keep_as(field, origin, ARROW_ORIGIN_TIMESTAMP, 8);
         field->is_instant = leaf->is_utc;
@@ -58,7 +62,15 @@ static void set_logical(const struct parquet_leaf *leaf, struct arrow_field *fie
         if (leaf->physical == PARQUET_FIXED && leaf->width == sizeof(uint16_t))
             keep_as(field, origin, ARROW_ORIGIN_HALF, sizeof(uint16_t));
         break;
+    case PARQUET_KIND_INTERVAL:
+        keep_as(field, origin, ARROW_ORIGIN_MONTH_DAY_NANO, INTERVAL_BYTES);
+        break;
     default:
+        if (!leaf->extension)
+            break;
+        origin->extension = leaf->extension;
+        origin->kind = ARROW_ORIGIN_SAME;
+        field->origin = origin;
         break;
     }
 }
@@ -129,63 +141,130 @@ static bool load_decimal(const struct arrow_field *physical, const struct arrow_
 
 static int32_t physical_width(const struct arrow_field *field)
 {
-    return field->type == ARROW_INT64   ? 8
-           : field->type == ARROW_INT32 ? 4
-           : field->type == ARROW_FIXED ? field->byte_width
-                                        : 0;
+    return field->type == ARROW_INT64 || field->type == ARROW_TIMESTAMP_US ? 8
+           : field->type == ARROW_INT32                                    ? 4
+           : field->type == ARROW_FIXED                                    ? field->byte_width
+                                                                           : 0;
 }
 
-/* Values of null slots are zero in what comes out. */
-static enum status convert(const struct arrow_field *physical, const struct arrow_field *logical,
-                           struct arena *arena, struct arrow_array *array, struct error *err)
+/* Months and days of 4 bytes and milliseconds become those and nanoseconds. */
+static bool load_interval(const uint8_t *from, uint8_t *to)
+{
+    enum { NS_A_MS = 1000000 };
+    if (get_le32(from) > INT32_MAX || get_le32(from + 4) > INT32_MAX)
+        return false;
+    memcpy(to, from, 8);
+    put_le64(to + 8, (uint64_t)get_le32(from + 8) * NS_A_MS);
+    return true;
+}
+
+static bool load_value(const struct arrow_field *physical, const struct arrow_field *logical,
+                       const struct arrow_array *array, int64_t i, uint8_t *to)
 {
     size_t width = (size_t)logical->byte_width;
-    int32_t from_width = physical_width(physical);
-    bool is_decimal = logical->origin->kind == ARROW_ORIGIN_DECIMAL;
-    if (!is_decimal && from_width == logical->byte_width)
+    const uint8_t *from = array->values;
+    if (logical->origin->kind == ARROW_ORIGIN_DECIMAL)
+        return load_decimal(physical, array, i, to, width);
+    from += i * physical_width(physical);
+    if (logical->origin->kind == ARROW_ORIGIN_MONTH_DAY_NANO)
+        return load_interval(from, to);
+    memcpy(to, from, width); /* little-endian: the first bytes are the number's */
+    return true;
+}
+
+enum status logical_convert(const struct parquet_leaf *leaf, const struct arrow_field *logical,
+                            struct arena *arena, struct arrow_array *array, struct error *err)
+{
+    const struct arrow_field *physical = leaf->field;
+    size_t width = (size_t)logical->byte_width;
+    if (logical->origin->kind != ARROW_ORIGIN_DECIMAL && physical_width(physical) == (int32_t)width)
         return STATUS_OK;
     uint8_t *to = arena_alloc_zero(arena, (size_t)array->length + 1, width);
     if (!to)
         return error_set(err, STATUS_LIMIT, "parquet: column %.100s: no room for its values",
-                         physical->name);
+                         leaf->path);
     for (int64_t i = 0; i < array->length; i++) {
-        uint8_t *place = to + (size_t)i * width;
-        if (!arrow_is_valid(array, i))
-            continue;
-        if (!is_decimal) /* little-endian: the first bytes are the number's */
-            memcpy(place, (const uint8_t *)array->values + i * from_width, width);
-        else if (!load_decimal(physical, array, i, place, width))
+        if (arrow_is_valid(array, i) &&
+            !load_value(physical, logical, array, i, to + (size_t)i * width))
             return error_set(err, STATUS_CORRUPT,
-                             "parquet: column %.100s: row %lld: more digits than its type has",
-                             physical->name, (long long)i);
+                             "parquet: column %.100s: row %lld: more than its type can hold",
+                             leaf->path, (long long)i);
     }
     array->values = to;
     array->offsets = NULL;
     return STATUS_OK;
 }
 
-static enum status convert_fields(const struct arrow_field *physical,
-                                  const struct arrow_field *logical, uint32_t count,
-                                  struct arena *arena, struct arrow_array *arrays,
-                                  struct error *err)
+/* ---- which leaf can be given as what ---- */
+
+static bool is_whole_number(const struct parquet_leaf *leaf)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        CHECK(!physical[i].is_dictionary);
-        TRY(convert_fields(physical[i].children, logical[i].children, physical[i].child_count,
-                           arena, arrays[i].children, err));
-        if (!logical[i].child_count && logical[i].origin)
-            TRY(convert(&physical[i], &logical[i], arena, &arrays[i], err));
-    }
-    return STATUS_OK;
+    return leaf->kind == PARQUET_KIND_NONE || leaf->kind == PARQUET_KIND_INTEGER ||
+           leaf->kind == PARQUET_KIND_OTHER;
 }
 
-enum status parquet_logical_batch(const struct parquet_file *file,
-                                  const struct arrow_schema *schema, struct arrow_batch *batch,
-                                  struct error *err)
+static bool zones_match(const struct parquet_leaf *leaf, const struct arrow_field *wanted)
 {
-    CHECK(batch->schema->field_count == file->schema.field_count);
-    TRY(convert_fields(file->schema.fields, schema->fields, schema->field_count, &batch->arena,
-                       batch->columns, err));
-    batch->schema = schema;
-    return STATUS_OK;
+    return leaf->physical == PARQUET_INT96 || !leaf->is_zone_said ||
+           leaf->is_utc == wanted->is_instant;
+}
+
+/* A type that says it all. */
+static bool becomes_plain(const struct parquet_leaf *leaf, const struct arrow_field *wanted)
+{
+    bool is_bytes = leaf->physical == PARQUET_BYTE_ARRAY && leaf->kind != PARQUET_KIND_DECIMAL;
+    switch (wanted->type) {
+    case ARROW_INT32:
+    case ARROW_INT64:
+        return is_whole_number(leaf) && !(leaf->is_unsigned && leaf->bits == 64);
+    case ARROW_TIMESTAMP_US:
+        return zones_match(leaf, wanted);
+    case ARROW_UTF8:
+        return is_bytes && leaf->kind != PARQUET_KIND_OTHER;
+    case ARROW_BINARY:
+        return is_bytes;
+    case ARROW_FIXED:
+        return leaf->kind == PARQUET_KIND_NONE || leaf->kind == PARQUET_KIND_UUID ||
+               leaf->kind == PARQUET_KIND_OTHER;
+    default:
+        return true;
+    }
+}
+
+bool logical_matches(const struct parquet_leaf *leaf, const struct arrow_field *wanted,
+                     bool *out_converts)
+{
+    static const enum arrow_unit units[] = {ARROW_MILLIS, ARROW_MICROS, ARROW_NANOS};
+    const struct arrow_origin *origin = wanted->origin;
+    *out_converts = wanted->type == ARROW_FIXED && origin && origin->kind != ARROW_ORIGIN_SAME;
+    if (!*out_converts)
+        return becomes_plain(leaf, wanted);
+    switch (origin->kind) {
+    case ARROW_ORIGIN_INT:
+    case ARROW_ORIGIN_UINT:
+        return leaf->kind == PARQUET_KIND_INTEGER && leaf->bits == wanted->byte_width * 8 &&
+               leaf->is_unsigned == (origin->kind == ARROW_ORIGIN_UINT);
+    case ARROW_ORIGIN_HALF:
+        return leaf->kind == PARQUET_KIND_FLOAT16;
+    case ARROW_ORIGIN_DECIMAL:
+        return leaf->kind == PARQUET_KIND_DECIMAL && leaf->scale == origin->scale &&
+               leaf->precision <= origin->precision;
+    case ARROW_ORIGIN_TIME:
+        return leaf->kind == PARQUET_KIND_TIME && units[leaf->unit] == origin->unit;
+    case ARROW_ORIGIN_TIMESTAMP:
+        return leaf->kind == PARQUET_KIND_TIMESTAMP && units[leaf->unit] == origin->unit &&
+               zones_match(leaf, wanted);
+    case ARROW_ORIGIN_MONTH_DAY_NANO:
+        return leaf->kind == PARQUET_KIND_INTERVAL;
+    default:
+        return false;
+    }
+}
+
+void logical_describe(const struct parquet_leaf *leaf, struct buf *out)
+{
+    struct arrow_field field = *leaf->field;
+    struct arrow_origin origin = {.kind = ARROW_ORIGIN_SAME};
+    set_logical(leaf, &field, &origin);
+    arrow_type_describe(&field, out);
 }

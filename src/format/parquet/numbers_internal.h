@@ -48,7 +48,16 @@ enum {
     CONVERTED_INT_8 = 15,
     CONVERTED_INT_64 = 18,
     CONVERTED_JSON = 19,
+    CONVERTED_BSON = 20,
+    CONVERTED_INTERVAL = 21,
 };
+
+/* Names of annotations that Arrow knows as an extension type or not at all. */
+#define PARQUET_EXTENSION_JSON "arrow.json"
+#define PARQUET_EXTENSION_ENUM "parquet.enum"
+#define PARQUET_EXTENSION_BSON "parquet.bson"
+
+enum { PARQUET_INTERVAL_BYTES = 12 };
 
 /* Fields of the union LogicalType. */
 enum {
@@ -63,6 +72,7 @@ enum {
     LOGICAL_INTEGER = 10,
     LOGICAL_UNKNOWN = 11, /* nulls alone */
     LOGICAL_JSON = 12,
+    LOGICAL_BSON = 13,
     LOGICAL_UUID = 14,
     LOGICAL_FLOAT16 = 15,
 };

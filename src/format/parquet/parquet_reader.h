@@ -55,7 +55,8 @@ enum parquet_kind {
     PARQUET_KIND_DECIMAL,
     PARQUET_KIND_UUID,
     PARQUET_KIND_FLOAT16,
-    PARQUET_KIND_OTHER, /* BSON, INTERVAL, GEOMETRY, ... */
+    PARQUET_KIND_INTERVAL, /* of 12 bytes: months, days, milliseconds, uint32 each */
+    PARQUET_KIND_OTHER,    /* BSON, GEOMETRY, ... */
 };
 
 enum parquet_unit { PARQUET_MILLIS, PARQUET_MICROS, PARQUET_NANOS };
@@ -71,11 +72,14 @@ struct parquet_leaf {
     enum parquet_physical physical;
     uint32_t width; /* of FIXED */
     enum parquet_kind kind;
-    enum parquet_unit unit;   /* times and timestamps */
-    bool is_utc;              /* the same: adjusted to UTC */
-    bool is_unsigned;         /* INTEGER */
-    uint8_t bits;             /* INTEGER */
+    enum parquet_unit unit; /* times and timestamps */
+    bool is_utc;            /* the same: adjusted to UTC */
+    bool is_zone_said;      /* by the new annotation; the old one says UTC where it may mean none */
+    bool is_unsigned;       /* INTEGER */
+    uint8_t bits;           /* INTEGER */
     int32_t precision, scale; /* DECIMAL */
+    const char
+        *extension; /* "arrow.json", "parquet.enum", "parquet.bson" as Arrow says it; or NULL */
     uint8_t max_def, max_rep;
     bool has_type_order; /* the footer says that bounds are ordered as the type is */
 };
@@ -150,9 +154,13 @@ void parquet_memory_destroy(struct parquet_memory *memory); /* accepts NULL */
 struct parquet_read_options {
     /* What is wanted, in this order; NULL: all that the file has. Lists, maps and structs may name
      * fewer children than the file has. What the file does not have is null. A leaf that
-     * is_dictionary (utf8, binary) stays a dictionary. int32 becomes int64 and float becomes double
-     * where that is wanted. Borrowed until the reader is destroyed. */
+     * is_dictionary (utf8, binary) stays a dictionary. int32 becomes int64, float double, a decimal
+     * one of more digits where that is wanted; a field with an origin (arrow_file.h) is what the
+     * file's annotation must say. Borrowed until the reader is destroyed. */
     const struct arrow_schema *schema;
+    /* The schema is the file's own or a part of it: values as the file has them, whatever their
+     * annotations say. So it is without a schema. */
+    bool keeps_physical;
     bool binds_by_id; /* fields with an id are found by it, at every level, and never by name */
     bool skips_checksums;
     struct parquet_memory *memory; /* shared by some readers; NULL: the reader's own, of 256 MiB */
@@ -237,16 +245,12 @@ enum status parquet_file_verify(const struct parquet_file *file, size_t group,
 
 /* ---- what annotations say ---- */
 
-/* All columns of the file with what their annotations say: fields that have no Arrow type of ours
- * get an origin (arrow_file.h): decimals of 16 or 32 bytes, times, nanoseconds, small and unsigned
- * integers, half floats, UUIDs. Owned by `arena`. */
+/* All columns of the file with what their annotations say, to be wanted as they are: fields that
+ * have no Arrow type of ours get an origin (arrow_file.h): decimals of 16 or 32 bytes, times,
+ * timestamps in ms and ns, small and unsigned integers, half floats, intervals, UUIDs, JSON. Owned
+ * by `arena`. A value that such a type cannot hold is found when its row group is read: CORRUPT. */
 enum status parquet_logical_schema(const struct parquet_file *file, struct arena *arena,
                                    struct arrow_schema *out_schema, struct error *err) MUST_CHECK;
-/* Makes a batch of that schema, which it borrows, of one that a reader of the whole file made.
- * CORRUPT: a decimal with more digits than its type has. */
-enum status parquet_logical_batch(const struct parquet_file *file,
-                                  const struct arrow_schema *schema, struct arrow_batch *batch,
-                                  struct error *err) MUST_CHECK;
 
 /* The fields of `names` ("a", or "a.b" within structs; with everything below) from a file's schema,
  * in the file's order. NOT_FOUND names the one that is not there. Owned by `arena`. */

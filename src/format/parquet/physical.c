@@ -74,7 +74,9 @@ static enum status make_physical(struct arrow_field *field, struct error *err)
     case ARROW_ORIGIN_MONTHS:
     case ARROW_ORIGIN_DAY_TIME:
     case ARROW_ORIGIN_MONTH_DAY_NANO:
-        return refuse(field, "an interval, for which Parquet has no type that readers share", err);
+        field->type = ARROW_FIXED;
+        field->byte_width = PARQUET_INTERVAL_BYTES;
+        break;
     case ARROW_ORIGIN_SAME:
     case ARROW_ORIGIN_HALF:
     case ARROW_ORIGIN_LARGE:
@@ -87,6 +89,13 @@ static enum status make_physical(struct arrow_field *field, struct error *err)
     return STATUS_OK;
 }
 
+static bool is_interval(const struct arrow_field *field)
+{
+    return field->origin && (field->origin->kind == ARROW_ORIGIN_MONTHS ||
+                             field->origin->kind == ARROW_ORIGIN_DAY_TIME ||
+                             field->origin->kind == ARROW_ORIGIN_MONTH_DAY_NANO);
+}
+
 enum status physical_fields(struct arrow_field *fields, uint32_t count, bool *inout_differ,
                             struct error *err)
 {
@@ -95,8 +104,8 @@ enum status physical_fields(struct arrow_field *fields, uint32_t count, bool *in
         int32_t width = fields[i].byte_width;
         TRY(make_physical(&fields[i], err));
         bool is_decimal = fields[i].origin && fields[i].origin->kind == ARROW_ORIGIN_DECIMAL;
-        *inout_differ |= given == ARROW_NULL || is_decimal || fields[i].type != given ||
-                         fields[i].byte_width != width;
+        *inout_differ |= given == ARROW_NULL || is_decimal || is_interval(&fields[i]) ||
+                         fields[i].type != given || fields[i].byte_width != width;
         TRY(physical_fields(fields[i].children, fields[i].child_count, inout_differ, err));
     }
     return STATUS_OK;
@@ -143,7 +152,8 @@ enum value_order physical_order(const struct arrow_field *field, enum parquet_ph
         return ORDER_UINT32;
     if (origin->kind == ARROW_ORIGIN_DECIMAL && field->type == ARROW_FIXED)
         return ORDER_BIG_ENDIAN;
-    return origin->kind == ARROW_ORIGIN_HALF ? ORDER_NONE : (enum value_order)type;
+    return origin->kind == ARROW_ORIGIN_HALF || is_interval(field) ? ORDER_NONE
+                                                                   : (enum value_order)type;
 }
 
 /* ---- values ---- */
@@ -231,9 +241,47 @@ static enum status convert_numbers(const struct arrow_field *given, const struct
     return STATUS_OK;
 }
 
-static enum status convert_decimals(const struct arrow_field *given,
-                                    const struct arrow_field *field, struct arrow_array *array,
-                                    struct arena *arena, struct error *err)
+/* Months, days and milliseconds, of which Parquet has no negative ones. False: it does not fit. */
+static bool put_interval(const struct arrow_field *given, const uint8_t *from, uint8_t *to)
+{
+    enum { NS_A_MS = 1000000 };
+    uint32_t months = 0, days = 0;
+    int64_t millis = 0, nanos;
+    switch (given->origin->kind) {
+    case ARROW_ORIGIN_MONTHS:
+        months = get_le32(from);
+        break;
+    case ARROW_ORIGIN_DAY_TIME:
+        days = get_le32(from);
+        millis = get_le_signed(from + 4, 4);
+        break;
+    default:
+        months = get_le32(from);
+        days = get_le32(from + 4);
+        nanos = get_le_signed(from + 8, 8);
+        if (nanos % NS_A_MS)
+            return false;
+        millis = nanos / NS_A_MS;
+        break;
+    }
+    if (months > INT32_MAX || days > INT32_MAX || millis < 0 || millis > UINT32_MAX)
+        return false;
+    put_le32(to, months);
+    put_le32(to + 4, days);
+    put_le32(to + 8, (uint32_t)millis);
+    return true;
+}
+
+/* Big-endian decimals and intervals: bytes of one width. */
+static bool put_bytes(const struct arrow_field *given, const struct arrow_field *field,
+                      const uint8_t *from, uint8_t *to)
+{
+    return is_interval(given) ? put_interval(given, from, to)
+                              : put_big_endian(from, given->byte_width, to, field->byte_width);
+}
+
+static enum status convert_bytes(const struct arrow_field *given, const struct arrow_field *field,
+                                 struct arrow_array *array, struct arena *arena, struct error *err)
 {
     size_t width = (size_t)field->byte_width;
     const uint8_t *from = array->values;
@@ -242,8 +290,7 @@ static enum status convert_decimals(const struct arrow_field *given,
         return error_set(err, STATUS_NO_MEMORY, "parquet: no memory for a column");
     for (int64_t i = 0; i < array->length; i++) {
         if (arrow_is_valid(array, i) &&
-            !put_big_endian(from + i * given->byte_width, given->byte_width, to + (size_t)i * width,
-                            field->byte_width))
+            !put_bytes(given, field, from + i * given->byte_width, to + (size_t)i * width))
             return out_of_range(given, i, err);
     }
     array->values = to;
@@ -300,8 +347,9 @@ enum status physical_array(const struct arrow_field *given, const struct arrow_f
     }
     if (given->type != ARROW_FIXED || !given->origin)
         return STATUS_OK;
-    if (given->origin->kind == ARROW_ORIGIN_DECIMAL && field->type == ARROW_FIXED)
-        return convert_decimals(given, field, out_array, arena, err);
+    bool is_decimal = given->origin->kind == ARROW_ORIGIN_DECIMAL && field->type == ARROW_FIXED;
+    if (is_decimal || is_interval(given))
+        return convert_bytes(given, field, out_array, arena, err);
     if (is_as_it_is(given, field))
         return STATUS_OK;
     return convert_numbers(given, field, out_array, arena, err);

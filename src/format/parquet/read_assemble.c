@@ -208,7 +208,10 @@ static enum status assemble_leaf(struct assembly *assembly, const struct binding
     TRY(assemble_nulls(assembly, binding, leaf, array));
     TRY(take_values(assembly, leaf, array));
     leaf_reader_drop_values(leaf);
-    return STATUS_OK;
+    if (!binding->converts)
+        return STATUS_OK;
+    return logical_convert(leaf->walk.leaf, binding->field, &assembly->batch->arena, array,
+                           assembly->err);
 }
 
 /* ---- what the file does not have ---- */

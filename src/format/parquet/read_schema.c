@@ -5,7 +5,8 @@
  */
 #include "format/parquet/reader_internal.h"
 
-enum { NAME_BYTES_MAX = 1024, DEPTH_MAX = 64 };
+enum { NAME_BYTES_MAX = 1024, DEPTH_MAX = 64, DIGITS_MAX = 76 };
+
 struct path {
     const struct path *up;
     const char *name;
@@ -84,11 +85,25 @@ static void set_integer(struct parquet_leaf *leaf, int32_t bits, bool is_unsigne
     leaf->is_unsigned = is_unsigned;
 }
 
+static void set_extension(struct parquet_leaf *leaf, enum parquet_kind kind, const char *name)
+{
+    leaf->kind = kind;
+    leaf->extension = name;
+}
+
 static void kind_of_converted(const struct schema_element *element, struct parquet_leaf *leaf)
 {
     int converted = element->converted;
-    if (converted == CONVERTED_UTF8 || converted == CONVERTED_ENUM || converted == CONVERTED_JSON)
+    if (converted == CONVERTED_UTF8)
         leaf->kind = PARQUET_KIND_STRING;
+    else if (converted == CONVERTED_ENUM)
+        set_extension(leaf, PARQUET_KIND_STRING, PARQUET_EXTENSION_ENUM);
+    else if (converted == CONVERTED_JSON)
+        set_extension(leaf, PARQUET_KIND_STRING, PARQUET_EXTENSION_JSON);
+    else if (converted == CONVERTED_BSON)
+        set_extension(leaf, PARQUET_KIND_OTHER, PARQUET_EXTENSION_BSON);
+    else if (converted == CONVERTED_INTERVAL)
+        leaf->kind = PARQUET_KIND_INTERVAL;
     else if (converted == CONVERTED_DATE)
         leaf->kind = PARQUET_KIND_DATE;
     else if (converted == CONVERTED_TIME_MILLIS || converted == CONVERTED_TIME_MICROS)
@@ -114,9 +129,16 @@ static void kind_of_logical(const struct schema_element *element, struct parquet
                                                   : PARQUET_MILLIS;
     switch (element->logical) {
     case LOGICAL_STRING:
-    case LOGICAL_ENUM:
-    case LOGICAL_JSON:
         leaf->kind = PARQUET_KIND_STRING;
+        break;
+    case LOGICAL_ENUM:
+        set_extension(leaf, PARQUET_KIND_STRING, PARQUET_EXTENSION_ENUM);
+        break;
+    case LOGICAL_JSON:
+        set_extension(leaf, PARQUET_KIND_STRING, PARQUET_EXTENSION_JSON);
+        break;
+    case LOGICAL_BSON:
+        set_extension(leaf, PARQUET_KIND_OTHER, PARQUET_EXTENSION_BSON);
         break;
     case LOGICAL_DECIMAL:
         leaf->kind = PARQUET_KIND_DECIMAL;
@@ -164,10 +186,17 @@ static void drop_misplaced_kind(struct parquet_leaf *leaf)
                    ? is_i64
                    : is_i32 && (leaf->bits == 8 || leaf->bits == 16 || leaf->bits == 32);
     else if (leaf->kind == PARQUET_KIND_DECIMAL)
-        fits = is_i32 || is_i64 || leaf->physical == PARQUET_FIXED ||
-               leaf->physical == PARQUET_BYTE_ARRAY;
-    if (!fits)
+        fits = leaf->precision >= 1 && leaf->precision <= DIGITS_MAX && leaf->scale >= 0 &&
+               (is_i32 || is_i64 || leaf->physical == PARQUET_FIXED ||
+                leaf->physical == PARQUET_BYTE_ARRAY);
+    else if (leaf->kind == PARQUET_KIND_INTERVAL)
+        fits = leaf->physical == PARQUET_FIXED && leaf->width == PARQUET_INTERVAL_BYTES;
+    if (leaf->extension)
+        fits = leaf->physical == PARQUET_BYTE_ARRAY;
+    if (!fits) {
         leaf->kind = PARQUET_KIND_OTHER;
+        leaf->extension = NULL;
+    }
 }
 
 static enum arrow_type arrow_type_of(const struct parquet_leaf *leaf)
@@ -220,6 +249,7 @@ static enum status build_leaf(struct builder *builder, const struct schema_eleme
         leaf->width = (uint32_t)element->width;
         field->byte_width = element->width;
     }
+    leaf->is_zone_said = element->logical != 0;
     if (element->logical)
         kind_of_logical(element, leaf);
     else

@@ -40,7 +40,7 @@ static const struct parquet_node *find_node(const struct binder *binder,
     return NULL;
 }
 
-/* How the file's leaf becomes what is wanted; false: it does not. */
+/* How the file's values become those of the wanted type; false: they do not. */
 static bool find_conversion(const struct parquet_leaf *leaf, const struct arrow_field *wanted,
                             enum conversion *out_conversion)
 {
@@ -65,6 +65,36 @@ static bool find_conversion(const struct parquet_leaf *leaf, const struct arrow_
         return true;
     return type == wanted->type &&
            (type != ARROW_FIXED || leaf->width == (uint32_t)wanted->byte_width);
+}
+
+static enum status bind_leaf(struct binder *binder, const struct arrow_field *wanted,
+                             const struct parquet_leaf *leaf, struct binding *binding)
+{
+    const struct parquet_read_options *options = &binder->reader->options;
+    struct buf there = {0}, here = {0};
+    bool matches = options->keeps_physical || !options->schema ||
+                   logical_matches(leaf, wanted, &binding->converts);
+    if (binding->converts)
+        binding->conversion = leaf->physical == PARQUET_INT32 && leaf->field->type == ARROW_INT64
+                                  ? CONVERT_U32_TO_I64
+                                  : CONVERT_NONE;
+    else
+        matches = matches && find_conversion(leaf, wanted, &binding->conversion);
+    if (matches)
+        return STATUS_OK;
+    logical_describe(leaf, &there);
+    arrow_type_describe(wanted, &here);
+    buf_put_byte(&there, 0);
+    buf_put_byte(&here, 0);
+    enum status status =
+        there.failed || here.failed
+            ? out_of_memory(binder)
+            : error_set(binder->err, STATUS_INVALID,
+                        "parquet: column %.100s: another type in the file, %s instead of %s",
+                        wanted->name, (const char *)there.data, (const char *)here.data);
+    buf_deinit(&there);
+    buf_deinit(&here);
+    return status;
 }
 
 static enum status bind(struct binder *binder, const struct arrow_field *wanted,
@@ -124,8 +154,7 @@ static enum status bind(struct binder *binder, const struct arrow_field *wanted,
                          wanted->name);
     if (is_nested)
         return bind_children(binder, wanted, node, binding);
-    if (!find_conversion(&file->leaves[node->first_leaf], wanted, &binding->conversion))
-        return invalid(binder, wanted, "another type in the file");
+    TRY(bind_leaf(binder, wanted, &file->leaves[node->first_leaf], binding));
     binder->reader->places[node->first_leaf] = 0; /* numbered later */
     return STATUS_OK;
 }

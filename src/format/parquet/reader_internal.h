@@ -264,6 +264,7 @@ struct binding {
     const struct parquet_node *node; /* NULL: the file has it not */
     uint32_t leaf;                   /* whose levels speak for this field */
     enum conversion conversion;
+    bool converts; /* then by logical_convert */
     struct binding *children;
 };
 
@@ -283,6 +284,20 @@ struct parquet_reader {
     uint64_t page_count;       /* of data, decoded */
     struct arena arena;
 };
+
+/* ---- what annotations say ---- */
+
+/* Whether a leaf can be given as `wanted`, apart from the widening of integers and floats: what its
+ * annotation says is what is wanted, a decimal of more digits aside (Iceberg, "Schema Evolution").
+ * `out_converts`: its values go through logical_convert. */
+bool logical_matches(const struct parquet_leaf *leaf, const struct arrow_field *wanted,
+                     bool *out_converts);
+/* Physical values become those of a field with an origin, in `arena`. Null slots become zeros. */
+enum status logical_convert(const struct parquet_leaf *leaf, const struct arrow_field *logical,
+                            struct arena *arena, struct arrow_array *array,
+                            struct error *err) MUST_CHECK;
+/* "decimal(9, 2)". */
+void logical_describe(const struct parquet_leaf *leaf, struct buf *out);
 
 /* A batch from the pieces of a plan, whose bytes are known. */
 enum status group_assemble(struct parquet_reader *reader, const struct parquet_plan *plan,

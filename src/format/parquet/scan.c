@@ -35,6 +35,7 @@ static enum status open_conditions(struct parquet_scan *scan,
                                    const struct parquet_read_options *read, struct error *err)
 {
     struct parquet_read_options options = {.schema = &scan->condition_schema,
+                                           .keeps_physical = true,
                                            .skips_checksums = read->skips_checksums,
                                            .memory = read->memory};
     size_t count = scan->filter.count;

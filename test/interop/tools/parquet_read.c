@@ -77,6 +77,61 @@ static void print_leaves(const struct parquet_file *file)
     printf("]}\n");
 }
 
+/* A wanted schema may have every type, ours alone the short way. */
+static struct arrow_schema read_schema(const char *path, struct arena *arena)
+{
+    struct error err;
+    struct arrow_file *file;
+    struct arrow_schema schema;
+    struct arrow_limits limits = arrow_limits_default();
+    struct buf bytes = tool_read_file(path);
+    struct span span = span_of(bytes.data, bytes.length);
+    DIE_UNLESS_OK(arrow_file_open(byte_source_of_span(&span), &limits, &file, &err));
+    DIE_UNLESS_OK(arrow_schema_copy(arrow_file_schema(file), arena, &schema, &err));
+    arrow_file_close(file);
+    buf_deinit(&bytes);
+    return schema;
+}
+
+static void write_groups(const struct parquet_file *file, struct parquet_reader *reader,
+                         struct buf *out)
+{
+    struct error err;
+    struct arrow_writer *writer;
+    const struct arrow_schema *schema = parquet_reader_schema(reader);
+    DIE_UNLESS_OK(arrow_writer_create(schema, ARROW_STREAM, ARROW_UNCOMPRESSED, sink_to_buf(out),
+                                      &writer, &err));
+    for (size_t i = 0; i < file->group_count; i++) {
+        struct arrow_batch batch;
+        DIE_UNLESS_OK(parquet_reader_read(reader, i, &batch, &err));
+        for (uint32_t j = 0; j < schema->field_count; j++)
+            DIE_UNLESS_OK(arrow_array_validate(&schema->fields[j], &batch.columns[j], &err));
+        DIE_UNLESS_OK(arrow_writer_write(writer, &batch, &err));
+        arrow_batch_deinit(&batch);
+    }
+    DIE_UNLESS_OK(arrow_writer_finish(writer, &err));
+    arrow_writer_destroy(writer);
+}
+
+/* The same with dictionaries as they are. */
+static void write_groups_as_ours(const struct parquet_file *file, struct parquet_reader *reader,
+                                 struct buf *out)
+{
+    struct error err;
+    const struct arrow_schema *schema = parquet_reader_schema(reader);
+    DIE_UNLESS_OK(arrow_ipc_write_schema(schema, out, &err));
+    for (size_t i = 0; i < file->group_count; i++) {
+        struct arrow_batch batch;
+        DIE_UNLESS_OK(parquet_reader_read(reader, i, &batch, &err));
+        for (uint32_t j = 0; j < schema->field_count; j++)
+            DIE_UNLESS_OK(arrow_array_validate(&schema->fields[j], &batch.columns[j], &err));
+        DIE_UNLESS_OK(arrow_ipc_write_batch(schema, &batch, ARROW_UNCOMPRESSED, out, &err));
+        arrow_batch_deinit(&batch);
+    }
+    buf_put_le32(out, UINT32_MAX);
+    buf_put_le32(out, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct error err;
@@ -96,8 +151,7 @@ int main(int argc, char **argv)
     struct span bytes = span_of(in.data, in.length);
     DIE_UNLESS_OK(parquet_file_open(byte_source_of_span(&bytes), &arguments.limits, &file, &err));
     if (arguments.schema_path) {
-        struct buf wanted = tool_read_file(arguments.schema_path);
-        schema = tool_read_stream(span_of(wanted.data, wanted.length))->schema;
+        schema = read_schema(arguments.schema_path, &arena);
     } else if (arguments.name_count) {
         DIE_UNLESS_OK(parquet_schema_select(file, arguments.names, arguments.name_count, &arena,
                                             &schema, &err));
@@ -107,18 +161,12 @@ int main(int argc, char **argv)
     if (arguments.keeps_dictionaries)
         keep_dictionaries(schema.fields, schema.field_count);
     arguments.options.schema = &schema;
+    arguments.options.keeps_physical = !arguments.schema_path;
     DIE_UNLESS_OK(parquet_reader_create(file, &arguments.options, &reader, &err));
-    DIE_UNLESS_OK(arrow_ipc_write_schema(&schema, &out, &err));
-    for (size_t i = 0; i < file->group_count; i++) {
-        struct arrow_batch batch;
-        DIE_UNLESS_OK(parquet_reader_read(reader, i, &batch, &err));
-        for (uint32_t j = 0; j < schema.field_count; j++)
-            DIE_UNLESS_OK(arrow_array_validate(&schema.fields[j], &batch.columns[j], &err));
-        DIE_UNLESS_OK(arrow_ipc_write_batch(&schema, &batch, ARROW_UNCOMPRESSED, &out, &err));
-        arrow_batch_deinit(&batch);
-    }
-    buf_put_le32(&out, UINT32_MAX);
-    buf_put_le32(&out, 0);
+    if (arguments.schema_path)
+        write_groups(file, reader, &out);
+    else
+        write_groups_as_ours(file, reader, &out);
     print_leaves(file);
     tool_write_file(argv[2], &out);
     parquet_reader_destroy(reader);

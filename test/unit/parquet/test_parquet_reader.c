@@ -36,9 +36,10 @@ static void keep_dictionaries(struct arrow_field *fields, uint32_t count)
 }
 
 static enum status read_groups(const struct parquet_file *file, const struct arrow_schema *schema,
-                               bool skips_checksums, struct error *err)
+                               bool keeps_physical, bool skips_checksums, struct error *err)
 {
-    struct parquet_read_options options = {.schema = schema, .skips_checksums = skips_checksums};
+    struct parquet_read_options options = {
+        .schema = schema, .keeps_physical = keeps_physical, .skips_checksums = skips_checksums};
     struct parquet_reader *reader = NULL;
     struct error bad;
     enum status status = STATUS_OK;
@@ -56,20 +57,23 @@ done:
     return status;
 }
 
-/* Reads everything, with dictionaries kept and without; a batch that is accepted must be one. */
+/* Reads everything, with dictionaries kept and without, and as the annotations say; a batch that is
+ * accepted must be one. */
 static enum status read_all(struct span file_bytes, bool skips_checksums, struct error *err)
 {
     struct parquet_limits limits = parquet_limits_default();
     struct parquet_file *file = NULL;
     struct arena arena = {0};
-    struct arrow_schema kept;
+    struct arrow_schema kept, logical;
     enum status status = STATUS_OK;
     limits.metadata_bytes_max = limits.page_bytes_max = limits.batch_bytes_max = 1 << 20;
     TRY_OR_DONE(status, parquet_file_open(byte_source_of_span(&file_bytes), &limits, &file, err));
-    TRY_OR_DONE(status, read_groups(file, &file->schema, skips_checksums, err));
+    TRY_OR_DONE(status, read_groups(file, &file->schema, true, skips_checksums, err));
     TRY_OR_DONE(status, arrow_schema_copy(&file->schema, &arena, &kept, err));
     keep_dictionaries(kept.fields, kept.field_count);
-    status = read_groups(file, &kept, skips_checksums, err);
+    TRY_OR_DONE(status, read_groups(file, &kept, true, skips_checksums, err));
+    TRY_OR_DONE(status, parquet_logical_schema(file, &arena, &logical, err));
+    status = read_groups(file, &logical, false, skips_checksums, err);
 done:
     parquet_file_close(file);
     arena_deinit(&arena);
