@@ -416,6 +416,23 @@ def test_zeros_of_both_signs_in_bloom_filters(tmp_path):
         assert cat(path, "a = 7") == [] and explain(path, "a = 7")["row_groups_ruled_out_by_bloom_filters"] == 1
 
 
+@pytest.mark.parametrize("encoding", ["auto", "plain"])
+def test_others_find_zeros_of_both_signs_in_our_bloom_filters(tmp_path, encoding):
+    """A filter that has one of the two has the other: a reader that hashes what it is asked for finds both."""
+    path = tmp_path / "f.parquet"
+    for zero, dtype in ((0.0, pa.float64()), (-0.0, pa.float64()), (0.0, pa.float32()), (-0.0, pa.float32())):
+        table = pa.table({"f": pa.array([zero] * 5, dtype)})
+        (tmp_path / "in.arrows").write_bytes(stream_bytes(table))
+        subprocess.run([sluice.BINARY, "convert", tmp_path / "in.arrows", path, "--bloom", "f", "--force", "--encoding",
+                        encoding], check=True)
+        for asked in (0.0, -0.0):
+            theirs = duckdb.execute(f"SELECT count(*) FROM '{path}' WHERE f = ?", [asked]).fetchone()
+            rules_out = duckdb.execute("SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, 'f', ?)",
+                                       [str(path), asked]).fetchone()
+            assert (theirs, rules_out) == ((5,), (False,)), (zero, dtype, asked)
+            assert len(cat(path, f"f = {asked}")) == 5
+
+
 # ---- what a file says of itself ----
 
 def page_index(data, chunk):

@@ -237,6 +237,21 @@ static void chunk_clear(struct leaf *leaf)
     begin_chunk(leaf);
 }
 
+/* Zeros of both signs are equal, and who asks for one of them finds the other. */
+static void add_other_zero(const struct leaf *leaf, uint8_t *filter, size_t bytes)
+{
+    const struct arrow_origin *origin = leaf->field->origin;
+    bool is_half = origin && origin->kind == ARROW_ORIGIN_HALF;
+    if (leaf->type != PARQUET_FLOAT && leaf->type != PARQUET_DOUBLE && !is_half)
+        return;
+    uint8_t zero[sizeof(double)] = {0}, negative[sizeof(double)] = {0};
+    negative[leaf->width - 1] = 0x80;
+    uint64_t hashes[] = {hash_xxh64(zero, leaf->width), hash_xxh64(negative, leaf->width)};
+    for (size_t i = 0; i < COUNT_OF(hashes); i++)
+        if (bloom_has(filter, bytes, hashes[i]))
+            bloom_add(filter, bytes, hashes[1 - i]);
+}
+
 /* The chunk's Bloom filter in leaf->bloom: of the dictionary's entries and of what is PLAIN. It is
  * made for as many distinct values as there are hashes, and folded to what it needs. */
 static enum status make_bloom(struct leaf *leaf, struct error *err)
@@ -258,6 +273,7 @@ static enum status make_bloom(struct leaf *leaf, struct error *err)
         struct span value = dictionary_get(&leaf->dictionary, (uint32_t)i);
         bloom_add(filter, bytes, hash_xxh64(value.data, value.length));
     }
+    add_other_zero(leaf, filter, bytes);
     buf_truncate(&leaf->bloom, bloom_fold(filter, bytes));
     return STATUS_OK;
 }
