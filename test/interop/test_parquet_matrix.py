@@ -6,7 +6,6 @@ page version, written by us for others and by others for us. What a reader or wr
 by name; every other cell must be equal, and what stands there must still be so."""
 import collections
 import importlib.metadata
-import itertools
 import os
 import pathlib
 import subprocess
@@ -44,7 +43,13 @@ ENCODINGS = {  # as `sluice convert --encoding` names them; the types that have 
 }
 CODECS = ("none", "snappy", "gzip", "zstd", "lz4")
 VERSIONS = (1, 2)
-PAIRS = [(codec, version) for codec in CODECS for version in VERSIONS if version == 1 or codec in ("none", "zstd")]
+PAIRS = [(codec, version) for codec in CODECS for version in VERSIONS]
+
+
+def pairs_of(encoding):
+    """A page is compressed after it is encoded: every pair with one encoding, those of two codecs with all others."""
+    return [(codec, version) for codec, version in PAIRS
+            if version == 1 or codec in ("none", "zstd") or encoding == "auto"]
 
 
 # ---- readers ----
@@ -178,7 +183,7 @@ WRITTEN = collections.defaultdict(int)  # (reader, what) -> cells that are equal
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_others_read_what_we_write(sources, tmp_path, encoding):
     source, want = sources[encoding]
-    for codec, version in PAIRS:
+    for codec, version in pairs_of(encoding):
         path = tmp_path / f"{codec}{version}.parquet"
         convert("--compression", codec, "--page-version", version, "--encoding", encoding, source, path)
         for reader in READERS:
@@ -296,7 +301,7 @@ READ = collections.defaultdict(int)  # (writer, what) -> cells that are equal
 @pytest.mark.parametrize("writer", WRITERS)
 def test_we_read_what_others_write(tmp_path, writer):
     write, encodings, versions = WRITERS[writer]
-    for encoding, (codec, version) in itertools.product(encodings, PAIRS):
+    for encoding, codec, version in [(e, *pair) for e in encodings for pair in pairs_of(e)]:
         if version not in versions:
             continue
         kinds = [k for k in ENCODINGS[encoding][0]
