@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test_convert import convert
-from test_parquet_reader import CODECS, IS_DEEP, LEAVES, PROPERTY, random_table, struct_of
+from test_parquet_reader import CODECS, IS_DEEP, LEAVES, PROPERTY, nested, random_table
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
@@ -20,15 +20,8 @@ EVERY_LEAF = LEAVES + [
     pa.int8(), pa.int16(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float16(),
     pa.decimal128(4, 1), pa.decimal128(15, 2), pa.decimal128(38, 10), pa.decimal256(50, 3),
     pa.time32("ms"), pa.time64("us"), pa.time64("ns"), pa.timestamp("ms"), pa.timestamp("ns", "UTC")]
-types = st.recursive(
-    st.sampled_from(EVERY_LEAF),
-    lambda inner: st.one_of(
-        st.builds(lambda t, n: pa.list_(pa.field("element", t, n)), inner, st.booleans()),
-        st.builds(struct_of, st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3)),
-        st.builds(lambda t, n: pa.map_(pa.utf8(), pa.field("value", t, n)), inner, st.booleans())),
-    max_leaves=8)
 EVERY = PROPERTY if IS_DEEP else settings(PROPERTY, max_examples=70)
-columns = st.lists(st.tuples(types, st.booleans()), min_size=1, max_size=5)
+columns = st.lists(st.tuples(nested(EVERY_LEAF, 8), st.booleans()), min_size=1, max_size=5)
 
 
 def cells(table):

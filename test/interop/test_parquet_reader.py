@@ -495,14 +495,18 @@ def struct_of(members):
     return pa.struct([pa.field(f"f{i}", t, n) for i, (t, n) in enumerate(members)])
 
 
-types = st.recursive(
-    st.sampled_from(LEAVES),
-    lambda inner: st.one_of(
-        st.builds(lambda t, n: pa.list_(pa.field("element", t, n)), inner, st.booleans()),
-        st.builds(struct_of, st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3)),
-        st.builds(lambda t, n: pa.map_(pa.utf8(), pa.field("value", t, n)), inner, st.booleans())),
-    max_leaves=6)
-columns = st.lists(st.tuples(types, st.booleans()), min_size=1, max_size=4)
+def nested(leaves, count):
+    """Types of up to so many leaves."""
+    return st.recursive(
+        st.sampled_from(leaves),
+        lambda inner: st.one_of(
+            st.builds(lambda t, n: pa.list_(pa.field("element", t, n)), inner, st.booleans()),
+            st.builds(struct_of, st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3)),
+            st.builds(lambda t, n: pa.map_(pa.utf8(), pa.field("value", t, n)), inner, st.booleans())),
+        max_leaves=count)
+
+
+columns = st.lists(st.tuples(nested(LEAVES, 6), st.booleans()), min_size=1, max_size=4)
 
 
 def random_value(type_, nullable, rng, few):
