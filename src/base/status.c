@@ -58,6 +58,7 @@ enum status error_set(struct error *err, enum status status, const char *format,
     memcpy(err->message, text, sizeof text);
     err->status = status;
     err->os_errno = 0;
+    err->offset = -1;
     return status;
 }
 
@@ -75,6 +76,7 @@ enum status error_set_errno(struct error *err, int os_errno, const char *format,
     text_make_line(text);
     memcpy(err->message, text, sizeof text);
     err->os_errno = os_errno;
+    err->offset = -1;
     switch (os_errno) {
     case ENOSPC:
     case EDQUOT:
@@ -96,6 +98,12 @@ enum status error_set_errno(struct error *err, int os_errno, const char *format,
         err->status = STATUS_IO;
         break;
     }
+    return err->status;
+}
+
+enum status error_at(struct error *err, uint64_t offset)
+{
+    err->offset = offset <= INT64_MAX ? (int64_t)offset : -1;
     return err->status;
 }
 

@@ -49,7 +49,8 @@ enum status {
 
 struct error {
     enum status status;
-    int os_errno; /* 0 if no system call failed */
+    int os_errno;   /* 0 if no system call failed */
+    int64_t offset; /* of what is wrong in the file that is read; -1: not said */
     char message[480];
 };
 
@@ -62,8 +63,8 @@ int status_exit_code(enum status status);
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(text_at, first) __attribute__((format(printf, text_at, first)))
 
-/* Sets status and message, os_errno 0; returns `status`, so that `return error_set(...)` reads
- * well. */
+/* Sets status and message, os_errno 0, no offset; returns `status`, so that `return error_set(...)`
+ * reads well. */
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
@@ -71,6 +72,9 @@ enum status error_set(struct error *err, enum status status, const char *format,
  * `os_errno` and appends its text. */
 enum status error_set_errno(struct error *err, int os_errno, const char *format, ...)
     PRINTF_LIKE(3, 4);
+
+/* Says where in the file that is read. Returns err->status. */
+enum status error_at(struct error *err, uint64_t offset);
 
 /* Puts "prefix: " before the message. Returns err->status. */
 enum status error_prefix(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);

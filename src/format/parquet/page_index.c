@@ -28,8 +28,9 @@ enum status chunk_fault(const struct parquet_file *file, size_t group, uint32_t 
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return error_set(err, status, "parquet: column %.120s, row group %zu, byte %" PRIu64 ": %s",
-                     file->leaves[leaf].path, group, offset, what);
+    error_set(err, status, "parquet: column %.120s, row group %zu, byte %" PRIu64 ": %s",
+              file->leaves[leaf].path, group, offset, what);
+    return error_at(err, offset);
 }
 
 /* An index being read. */
@@ -40,6 +41,7 @@ struct index_read {
     uint32_t leaf;
     uint64_t offset;
     struct cursor in;
+    struct span bytes; /* all that it goes over */
     struct arena *arena;
     struct error *err;
 };
@@ -56,6 +58,7 @@ static enum status begin(struct index_read *read, uint32_t bytes, struct fetches
     if (!place)
         return fault(read, STATUS_LIMIT, "no room for a page index");
     read->in = cursor_of(place, bytes);
+    read->bytes = span_of(place, bytes);
     if (file_fetch(read->file, fetches, read->offset, bytes, place, read->err) != STATUS_OK)
         return error_prefix(read->err, "parquet: column %.100s, row group %zu, page index",
                             read->file->leaves[read->leaf].path, read->group);
@@ -145,7 +148,7 @@ static enum status read_offsets(struct index_read *read, struct offset_index *ou
     if (in->failed || !pages)
         return fault(read, STATUS_CORRUPT, "a damaged offset index");
     TRY(check_places(read, pages, count));
-    *out_offsets = (struct offset_index){.pages = pages, .count = count};
+    *out_offsets = (struct offset_index){.pages = pages, .count = count, .bytes = read->bytes};
     return STATUS_OK;
 }
 
@@ -285,7 +288,9 @@ enum status column_index_read(const struct parquet_file *file, size_t group, uin
     if (read.in.failed || !lists.is_seen[1] || !lists.is_seen[2] || !lists.is_seen[3])
         return fault(&read, STATUS_CORRUPT, "a damaged column index");
     TRY(check_bounds(&read, lists.pages, lists.count));
-    *out_index = (struct column_index){
-        .pages = lists.pages, .count = lists.count, .boundary_order = boundary_order};
+    *out_index = (struct column_index){.pages = lists.pages,
+                                       .count = lists.count,
+                                       .boundary_order = boundary_order,
+                                       .bytes = read.bytes};
     return STATUS_OK;
 }

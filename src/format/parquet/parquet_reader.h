@@ -100,12 +100,14 @@ struct parquet_chunk {
     struct parquet_statistics statistics;
     uint64_t column_index_offset, offset_index_offset, bloom_offset; /* 0: none */
     uint32_t column_index_bytes, offset_index_bytes, bloom_bytes;
+    uint32_t footer_at; /* where it stands in the footer */
 };
 
 struct parquet_group {
     int64_t rows;
     uint64_t plain_bytes;
     struct parquet_chunk *chunks; /* one a leaf */
+    uint32_t footer_at;
 };
 
 struct parquet_pair {
@@ -125,6 +127,9 @@ struct parquet_file {
     const char *created_by; /* NULL: not said */
     struct parquet_pair *pairs;
     size_t pair_count;
+    struct span footer;
+    uint64_t footer_offset;     /* in the file */
+    uint32_t schema_at;         /* in the footer: the list of elements */
     struct parquet_node *nodes; /* one a field of the schema; private */
     struct arena arena;         /* owns everything above */
 };
@@ -237,12 +242,6 @@ enum status parquet_reader_read_rows(struct parquet_reader *reader, size_t group
                                      const struct parquet_row_range *rows, size_t count,
                                      struct arrow_batch *out_batch, struct error *err) MUST_CHECK;
 
-/* Holds what the file says of a row group's values against them: null and NaN counts, bounds of
- * chunks and pages and whether they are exact, the order of pages, where they lie and with which
- * row they begin, Bloom filters. CORRUPT names the first that is not so. */
-enum status parquet_file_verify(const struct parquet_file *file, size_t group,
-                                struct error *err) MUST_CHECK;
-
 /* ---- what annotations say ---- */
 
 /* All columns of the file with what their annotations say, to be wanted as they are: fields that
@@ -252,12 +251,27 @@ enum status parquet_file_verify(const struct parquet_file *file, size_t group,
 enum status parquet_logical_schema(const struct parquet_file *file, struct arena *arena,
                                    struct arrow_schema *out_schema, struct error *err) MUST_CHECK;
 
-/* The fields of `names` ("a", or "a.b" within structs; with everything below) from a file's schema,
- * in the file's order. NOT_FOUND names the one that is not there. Owned by `arena`. */
+/* Marks the leaves of `names`, one a leaf of the file: each with everything below it. A name is
+ * steps with dots between them: "a.b" within structs, "l.element.b" within lists, "m.key" and
+ * "m.value.b" within maps. A step in double quotes may have any characters in it, a quote twice.
+ * What is not found so may be a column's name, or a leaf's path, as it stands. NOT_FOUND names the
+ * one that is not there. */
+enum status parquet_leaves_select(const struct parquet_file *file, const char *const *names,
+                                  size_t count, bool *inout_leaves, struct error *err) MUST_CHECK;
+
+/* The fields of marked leaves from a file's schema, in the file's order, owned by `arena`. Maps
+ * keep their keys, and their values if nothing of those is marked: what is kept so is marked too.
+ */
+enum status parquet_schema_of_leaves(const struct parquet_file *file, bool *inout_leaves,
+                                     struct arena *arena, struct arrow_schema *out_schema,
+                                     struct error *err) MUST_CHECK;
+
+/* Both in one. */
 enum status parquet_schema_select(const struct parquet_file *file, const char *const *names,
                                   size_t count, struct arena *arena,
                                   struct arrow_schema *out_schema, struct error *err) MUST_CHECK;
 
 #include "format/parquet/parquet_filter.h"
+#include "format/parquet/parquet_inspect.h"
 
 #endif

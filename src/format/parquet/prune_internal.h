@@ -69,6 +69,7 @@ struct column_index {
     struct page_bounds *pages;
     size_t count;
     int64_t boundary_order; /* 1: rising, 2: falling */
+    struct span bytes;      /* as it stands in the file */
 };
 
 /* Of a chunk that has one. Owned by `arena`. */

@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "format/parquet/reader_internal.h"
+#include "format/parquet/prune_internal.h"
 #include "format/parquet/thrift_internal.h"
 
 struct parquet_limits parquet_limits_default(void)
@@ -48,16 +48,36 @@ const char *parquet_physical_name(enum parquet_physical physical)
 
 struct footer {
     struct parquet_file *file;
-    struct cursor in;
+    struct cursor in; /* over file->footer */
     struct schema_element *elements;
     size_t element_count;
     uint64_t data_end; /* where the footer begins */
     struct error *err;
 };
 
+/* Where the cursor stands in the footer, and in the file. */
+static uint32_t footer_at(const struct footer *footer)
+{
+    return (uint32_t)(footer->in.at - footer->file->footer.data);
+}
+
+static uint64_t file_at(const struct footer *footer)
+{
+    return footer->data_end + footer_at(footer);
+}
+
 static enum status corrupt(const struct footer *footer, const char *what)
 {
-    return error_set(footer->err, STATUS_CORRUPT, "parquet: footer: %s", what);
+    error_set(footer->err, STATUS_CORRUPT, "parquet: footer, byte %" PRIu64 ": %s", file_at(footer),
+              what);
+    return error_at(footer->err, file_at(footer));
+}
+
+/* What stands at `at` of the footer says something wrong of a chunk. */
+static enum status chunk_corrupt(const struct footer *footer, size_t group, uint32_t leaf,
+                                 uint64_t at, const char *what)
+{
+    return chunk_fault(footer->file, group, leaf, at, STATUS_CORRUPT, footer->err, "%s", what);
 }
 
 /* Only memory can be missing, or the limit on it. */
@@ -119,7 +139,7 @@ static void read_logical(struct cursor *in, int type, struct schema_element *ele
     }
 }
 
-static void read_element(struct cursor *in, struct schema_element *element)
+void schema_element_read(struct cursor *in, struct schema_element *element)
 {
     int id = 0, type;
     *element = (struct schema_element){.physical = -1, .converted = -1};
@@ -147,6 +167,7 @@ static void read_element(struct cursor *in, struct schema_element *element)
 static enum status read_schema(struct footer *footer, int type)
 {
     int inner;
+    footer->file->schema_at = footer_at(footer);
     size_t count = thrift_read_list(&footer->in, type, &inner);
     const struct parquet_limits *limits = &footer->file->limits;
     if (footer->in.failed || inner != THRIFT_STRUCT || footer->elements)
@@ -159,8 +180,11 @@ static enum status read_schema(struct footer *footer, int type)
     if (!footer->elements)
         return error_set(footer->err, STATUS_NO_MEMORY, "parquet: footer: no memory");
     footer->element_count = count;
-    for (size_t i = 0; i < count; i++)
-        read_element(&footer->in, &footer->elements[i]);
+    for (size_t i = 0; i < count && !footer->in.failed; i++) {
+        uint64_t at = file_at(footer);
+        schema_element_read(&footer->in, &footer->elements[i]);
+        footer->elements[i].at = at;
+    }
     if (footer->in.failed)
         return corrupt(footer, "a damaged schema");
     return schema_build(footer->file, footer->elements, count, footer->err);
@@ -254,25 +278,25 @@ static void keep_range(const struct footer *footer, int64_t offset, int64_t byte
 }
 
 static enum status keep_chunk(struct footer *footer, const struct chunk_metadata *metadata,
-                              const struct parquet_leaf *leaf, size_t group,
-                              struct parquet_chunk *chunk)
+                              uint32_t leaf, size_t group, struct parquet_chunk *chunk)
 {
     int64_t start = metadata->data_offset;
+    bool has_no_data = metadata->value_count == 0 && start < MAGIC_BYTES; /* arrow says 0 */
     chunk->has_dictionary =
-        metadata->dictionary_offset > 0 && metadata->dictionary_offset < metadata->data_offset;
+        metadata->dictionary_offset > 0 && (metadata->dictionary_offset < start || has_no_data);
     if (chunk->has_dictionary)
         start = metadata->dictionary_offset;
     int64_t bytes = metadata->bytes;
     const char *what = NULL;
-    if (metadata->value_count == 0 && start < MAGIC_BYTES) { /* no rows: arrow says 0 */
+    if (has_no_data && !chunk->has_dictionary) {
         start = MAGIC_BYTES;
         bytes = 0;
     }
     if (metadata->file_path_seen)
         return error_set(footer->err, STATUS_UNSUPPORTED,
-                         "parquet: column %.100s, row group %zu: lies in another file", leaf->path,
-                         group);
-    if (metadata->physical != (int64_t)leaf->physical)
+                         "parquet: column %.100s, row group %zu: lies in another file",
+                         footer->file->leaves[leaf].path, group);
+    if (metadata->physical != (int64_t)footer->file->leaves[leaf].physical)
         what = "its type is not the schema's";
     else if (metadata->value_count < 0 || bytes < 0 || metadata->codec < 0 ||
              metadata->codec > INT32_MAX)
@@ -281,9 +305,7 @@ static enum status keep_chunk(struct footer *footer, const struct chunk_metadata
              (uint64_t)bytes > footer->data_end - (uint64_t)start)
         what = "its pages do not lie within the file";
     if (what)
-        return error_set(footer->err, STATUS_CORRUPT,
-                         "parquet: column %.100s, row group %zu, byte %" PRId64 ": %s", leaf->path,
-                         group, start, what);
+        return chunk_corrupt(footer, group, leaf, footer->data_end + chunk->footer_at, what);
     chunk->offset = (uint64_t)start;
     chunk->bytes = (uint64_t)bytes;
     chunk->plain_bytes = metadata->plain_bytes < 0 ? 0 : (uint64_t)metadata->plain_bytes;
@@ -309,6 +331,7 @@ static enum status read_chunk(struct footer *footer, size_t group, uint32_t leaf
                                       .data_offset = -1,
                                       .dictionary_offset = -1};
     int id = 0, type;
+    chunk->footer_at = footer_at(footer);
     while ((type = thrift_read_field(in, &id)) != 0) {
         int64_t *number = id == 4   ? &metadata.offset_index_offset
                           : id == 5 ? &metadata.offset_index_bytes
@@ -325,8 +348,8 @@ static enum status read_chunk(struct footer *footer, size_t group, uint32_t leaf
             thrift_skip(in, type);
     }
     if (in->failed)
-        return corrupt(footer, "a damaged column chunk");
-    return keep_chunk(footer, &metadata, &footer->file->leaves[leaf], group, chunk);
+        return chunk_corrupt(footer, group, leaf, file_at(footer), "a damaged column chunk");
+    return keep_chunk(footer, &metadata, leaf, group, chunk);
 }
 
 static enum status read_chunks(struct footer *footer, int type, size_t ordinal,
@@ -351,6 +374,7 @@ static enum status read_group(struct footer *footer, size_t ordinal, struct parq
     struct cursor *in = &footer->in;
     int id = 0, type;
     group->rows = -1;
+    group->footer_at = footer_at(footer);
     while ((type = thrift_read_field(in, &id)) != 0) {
         if (id == 1) {
             TRY(read_chunks(footer, type, ordinal, group));
@@ -434,17 +458,21 @@ static void read_column_orders(struct footer *footer, int type)
     }
 }
 
-static enum status check_rows(struct footer *footer, int64_t rows)
+/* `at`: where the footer says how many there are. */
+static enum status check_rows(struct footer *footer, int64_t rows, uint64_t at)
 {
     int64_t sum = 0;
     struct parquet_file *file = footer->file;
     for (size_t i = 0; i < file->group_count; i++)
         if (__builtin_add_overflow(sum, file->groups[i].rows, &sum))
             return corrupt(footer, "more rows than can be counted");
-    if (rows != sum)
-        return error_set(footer->err, STATUS_CORRUPT,
-                         "parquet: footer: %" PRId64 " rows, %" PRId64 " in the row groups", rows,
-                         sum);
+    if (rows != sum) {
+        error_set(footer->err, STATUS_CORRUPT,
+                  "parquet: footer, byte %" PRIu64 ": %" PRId64 " rows, %" PRId64
+                  " in the row groups",
+                  at, rows, sum);
+        return error_at(footer->err, at);
+    }
     file->row_count = rows;
     return STATUS_OK;
 }
@@ -454,6 +482,7 @@ static enum status read_footer(struct footer *footer)
     struct cursor *in = &footer->in;
     struct parquet_file *file = footer->file;
     int64_t rows = -1;
+    uint64_t rows_at = file_at(footer);
     int id = 0, type;
     while ((type = thrift_read_field(in, &id)) != 0) {
         if (id == 1) {
@@ -461,6 +490,7 @@ static enum status read_footer(struct footer *footer)
         } else if (id == 2) {
             TRY(read_schema(footer, type));
         } else if (id == 3) {
+            rows_at = file_at(footer);
             rows = thrift_read_i64(in, type);
         } else if (id == 4) {
             TRY(read_groups(footer, type));
@@ -478,12 +508,11 @@ static enum status read_footer(struct footer *footer)
     }
     if (in->failed || !footer->elements)
         return corrupt(footer, "damaged, or cut off");
-    return check_rows(footer, rows);
+    return check_rows(footer, rows, rows_at);
 }
 
 /* Where the footer lies; its bytes are the arena's. */
-static enum status fetch_footer(struct parquet_file *file, struct span *out_footer,
-                                struct error *err)
+static enum status fetch_footer(struct parquet_file *file, struct error *err)
 {
     uint8_t tail[TAIL_BYTES];
     uint64_t length = file->source.file_bytes;
@@ -492,27 +521,31 @@ static enum status fetch_footer(struct parquet_file *file, struct span *out_foot
     TRY(file->source.read(file->source.context, length - TAIL_BYTES, TAIL_BYTES, tail, err));
     if (memcmp(tail + 4, "PARE", MAGIC_BYTES) == 0)
         return error_set(err, STATUS_UNSUPPORTED, "parquet: the footer is encrypted");
-    if (memcmp(tail + 4, "PAR1", MAGIC_BYTES) != 0)
-        return error_set(err, STATUS_CORRUPT, "parquet: no magic at byte %" PRIu64,
-                         length - MAGIC_BYTES);
+    if (memcmp(tail + 4, "PAR1", MAGIC_BYTES) != 0) {
+        error_set(err, STATUS_CORRUPT, "parquet: no magic at byte %" PRIu64, length - MAGIC_BYTES);
+        return error_at(err, length - MAGIC_BYTES);
+    }
     uint32_t bytes = get_le32(tail);
-    if (bytes > length - MAGIC_BYTES - TAIL_BYTES)
-        return error_set(err, STATUS_CORRUPT, "parquet: a footer of %u bytes in a file of %" PRIu64,
-                         bytes, length);
+    if (bytes > length - MAGIC_BYTES - TAIL_BYTES) {
+        error_set(err, STATUS_CORRUPT,
+                  "parquet: byte %" PRIu64 ": a footer of %u bytes in a file of %" PRIu64,
+                  length - TAIL_BYTES, bytes, length);
+        return error_at(err, length - TAIL_BYTES);
+    }
     if (bytes > file->limits.metadata_bytes_max)
         return error_set(err, STATUS_LIMIT, "parquet: a footer of %u bytes", bytes);
     uint8_t *place = arena_alloc(&file->arena, (size_t)bytes + 1);
     if (!place)
         return error_set(err, STATUS_LIMIT, "parquet: no room for a footer of %u bytes", bytes);
     TRY(file->source.read(file->source.context, length - TAIL_BYTES - bytes, bytes, place, err));
-    *out_footer = span_of(place, bytes);
+    file->footer = span_of(place, bytes);
+    file->footer_offset = length - TAIL_BYTES - bytes;
     return STATUS_OK;
 }
 
 enum status parquet_file_open(struct byte_source source, const struct parquet_limits *limits,
                               struct parquet_file **out_file, struct error *err)
 {
-    struct span bytes;
     struct footer footer = {.err = err};
     enum status status = STATUS_OK;
     struct parquet_file *file = mem_alloc_zero(1, sizeof *file);
@@ -521,10 +554,10 @@ enum status parquet_file_open(struct byte_source source, const struct parquet_li
     file->source = source;
     file->limits = *limits;
     arena_init(&file->arena, limits->metadata_bytes_max);
-    TRY_OR_DONE(status, fetch_footer(file, &bytes, err));
+    TRY_OR_DONE(status, fetch_footer(file, err));
     footer.file = file;
-    footer.in = cursor_of(bytes.data, bytes.length);
-    footer.data_end = source.file_bytes - TAIL_BYTES - bytes.length;
+    footer.in = cursor_of(file->footer.data, file->footer.length);
+    footer.data_end = file->footer_offset;
     TRY_OR_DONE(status, read_footer(&footer));
     *out_file = file;
 done:

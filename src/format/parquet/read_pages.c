@@ -10,13 +10,6 @@
 #include "format/parquet/reader_internal.h"
 #include "format/parquet/thrift_internal.h"
 
-struct page_header {
-    int32_t type, plain_bytes, stored_bytes, crc;
-    int32_t values, encoding, def_encoding, rep_encoding;
-    int32_t def_bytes, rep_bytes;
-    bool has_crc, has_details, is_stored; /* v2: its values are not compressed */
-};
-
 enum status page_fault(const struct page_walk *walk, uint64_t offset, enum status status,
                        struct error *err, const char *format, ...)
 {
@@ -25,8 +18,9 @@ enum status page_fault(const struct page_walk *walk, uint64_t offset, enum statu
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return error_set(err, status, "parquet: column %.120s, row group %zu, byte %" PRIu64 ": %s",
-                     walk->leaf->path, walk->group, offset, what);
+    error_set(err, status, "parquet: column %.120s, row group %zu, byte %" PRIu64 ": %s",
+              walk->leaf->path, walk->group, offset, what);
+    return error_at(err, offset);
 }
 
 /* ---- header ---- */
@@ -47,6 +41,10 @@ static void read_details(struct cursor *in, int type, int kind, struct page_head
             header->def_encoding = thrift_read_i32(in, type);
         else if (kind == 5 && id == 4)
             header->rep_encoding = thrift_read_i32(in, type);
+        else if (is_v2 && id == 2)
+            header->nulls = thrift_read_i32(in, type);
+        else if (is_v2 && id == 3)
+            header->rows = thrift_read_i32(in, type);
         else if (is_v2 && id == 5)
             header->def_bytes = thrift_read_i32(in, type);
         else if (is_v2 && id == 6)
@@ -58,13 +56,15 @@ static void read_details(struct cursor *in, int type, int kind, struct page_head
     }
 }
 
-static bool read_header(struct cursor *in, struct page_header *header)
+bool page_header_read(struct cursor *in, struct page_header *header)
 {
     int id = 0, type;
     *header = (struct page_header){.type = -1,
                                    .plain_bytes = -1,
                                    .stored_bytes = -1,
                                    .encoding = -1,
+                                   .rows = -1,
+                                   .nulls = -1,
                                    .def_encoding = ENCODING_RLE,
                                    .rep_encoding = ENCODING_RLE};
     while ((type = thrift_read_field(in, &id)) != 0) {
@@ -181,6 +181,8 @@ static enum status fill_page(struct page_walk *walk, const struct page_header *h
 {
     size_t levels = 0;
     page->level_count = (size_t)header->values;
+    page->row_count = header->rows;
+    page->null_count = header->nulls;
     page->encoding = header->encoding;
     page->def_encoding = header->def_encoding;
     page->rep_encoding = header->rep_encoding;
@@ -205,7 +207,7 @@ enum status page_next(struct page_walk *walk, struct page *out_page, struct erro
     struct page_header header;
     while (cursor_left(&walk->in)) {
         struct page page = {.offset = walk->offset + (uint64_t)(walk->in.at - walk->start)};
-        if (!read_header(&walk->in, &header))
+        if (!page_header_read(&walk->in, &header))
             return page_fault(walk, page.offset, STATUS_CORRUPT, err, "a damaged page header");
         const uint8_t *stored = cursor_take(&walk->in, (size_t)header.stored_bytes);
         if (!stored)

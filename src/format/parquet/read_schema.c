@@ -3,6 +3,8 @@
  * Schema elements become Arrow fields, with the meaning of levels beside each. Source:
  * LogicalTypes.md, with its rules for the lists and maps of old writers.
  */
+#include <inttypes.h>
+
 #include "format/parquet/reader_internal.h"
 
 enum { NAME_BYTES_MAX = 1024, DEPTH_MAX = 64, DIGITS_MAX = 76 };
@@ -26,8 +28,11 @@ struct builder {
 
 static enum status corrupt(const struct builder *builder, const char *what)
 {
-    return error_set(builder->err, STATUS_CORRUPT, "parquet: schema element %zu: %s", builder->at,
-                     what);
+    size_t element = builder->at ? size_min(builder->at, builder->count) : 0;
+    uint64_t at = element ? builder->elements[element - 1].at : builder->file->footer_offset;
+    error_set(builder->err, STATUS_CORRUPT, "parquet: schema element %zu, byte %" PRIu64 ": %s",
+              builder->at, at, what);
+    return error_at(builder->err, at);
 }
 
 static enum status out_of_room(const struct builder *builder)

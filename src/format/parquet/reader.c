@@ -3,6 +3,7 @@
  * The columns that are wanted, found among those that are there; plan, fetch, decode.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "format/parquet/reader_internal.h"
 
@@ -26,18 +27,83 @@ static enum status out_of_memory(const struct binder *binder)
     return error_set(binder->err, STATUS_NO_MEMORY, "parquet: no memory for a reader");
 }
 
-static const struct parquet_node *find_node(const struct binder *binder,
-                                            const struct parquet_node *nodes, uint32_t count,
-                                            const struct arrow_field *wanted, uint32_t hint)
+/* The fields of a group of the file, to be found one after the other. */
+struct lookup {
+    const struct parquet_node *nodes;
+    uint32_t count, next; /* the one behind that which was found last: most often it is right */
+    const struct parquet_node **by_name, **by_id; /* sorted; NULL until they are needed */
+};
+
+static int compare_places(const struct parquet_node *a, const struct parquet_node *b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct parquet_node *left = *(const struct parquet_node *const *)a;
+    const struct parquet_node *right = *(const struct parquet_node *const *)b;
+    int order = strcmp(left->field->name, right->field->name);
+    return order ? order : compare_places(left, right);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const struct parquet_node *left = *(const struct parquet_node *const *)a;
+    const struct parquet_node *right = *(const struct parquet_node *const *)b;
+    int order = (left->field->field_id > right->field->field_id) -
+                (left->field->field_id < right->field->field_id);
+    return order ? order : compare_places(left, right);
+}
+
+static int compare_wanted(const struct parquet_node *node, const struct arrow_field *wanted,
+                          bool is_by_id)
+{
+    if (is_by_id)
+        return (node->field->field_id > wanted->field_id) -
+               (node->field->field_id < wanted->field_id);
+    return strcmp(node->field->name, wanted->name);
+}
+
+static const struct parquet_node **sort_nodes(struct binder *binder, const struct lookup *lookup,
+                                              bool is_by_id)
+{
+    const struct parquet_node **sorted =
+        arena_alloc(&binder->reader->arena, lookup->count * sizeof *sorted);
+    for (uint32_t i = 0; sorted && i < lookup->count; i++)
+        sorted[i] = &lookup->nodes[i];
+    if (sorted)
+        qsort(sorted, lookup->count, sizeof *sorted, is_by_id ? compare_ids : compare_names);
+    return sorted;
+}
+
+/* The first of the group that is it; NULL: none is. */
+static enum status find_node(struct binder *binder, struct lookup *lookup,
+                             const struct arrow_field *wanted, const struct parquet_node **out_node)
 {
     bool is_by_id = binder->reader->options.binds_by_id && wanted->field_id;
-    for (uint32_t i = 0; i < count; i++) { /* from the hint on: most often it is right */
-        const struct parquet_node *node = &nodes[(hint + i) % count];
-        if (is_by_id ? node->field->field_id == wanted->field_id
-                     : strcmp(node->field->name, wanted->name) == 0)
-            return node;
+    const struct parquet_node ***sorted = is_by_id ? &lookup->by_id : &lookup->by_name;
+    uint32_t low = 0, high = lookup->count;
+    *out_node = NULL;
+    if (lookup->next < high &&
+        compare_wanted(&lookup->nodes[lookup->next], wanted, is_by_id) == 0) {
+        *out_node = &lookup->nodes[lookup->next++];
+        return STATUS_OK;
     }
-    return NULL;
+    if (high && !*sorted && !(*sorted = sort_nodes(binder, lookup, is_by_id)))
+        return out_of_memory(binder);
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (compare_wanted((*sorted)[middle], wanted, is_by_id) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == lookup->count || compare_wanted((*sorted)[low], wanted, is_by_id) != 0)
+        return STATUS_OK;
+    *out_node = (*sorted)[low];
+    lookup->next = (uint32_t)(*out_node - lookup->nodes) + 1;
+    return STATUS_OK;
 }
 
 /* How the file's values become those of the wanted type; false: they do not. */
@@ -114,6 +180,7 @@ static enum status bind_children(struct binder *binder, const struct arrow_field
                                  const struct parquet_node *node, struct binding *binding)
 {
     bool is_struct = wanted->type == ARROW_STRUCT, has_any = false;
+    struct lookup lookup = {.nodes = node->children, .count = node->field->child_count};
     if (!is_struct && wanted->child_count != node->field->child_count)
         return invalid(binder, wanted, "another count of children");
     binding->children =
@@ -122,9 +189,9 @@ static enum status bind_children(struct binder *binder, const struct arrow_field
         return out_of_memory(binder);
     for (uint32_t i = 0; i < wanted->child_count; i++) {
         const struct arrow_field *child = &wanted->children[i];
-        const struct parquet_node *found =
-            is_struct ? find_node(binder, node->children, node->field->child_count, child, i)
-                      : &node->children[i];
+        const struct parquet_node *found = &node->children[i];
+        if (is_struct)
+            TRY(find_node(binder, &lookup, child, &found));
         struct binding *to = &binding->children[i];
         if (!found) {
             TRY(bind_missing(binder, child, to));
@@ -165,6 +232,7 @@ static enum status bind_all(struct binder *binder)
     const struct parquet_file *file = reader->file;
     const struct arrow_schema *schema = reader->schema;
     size_t leaves = file->leaf_count;
+    struct lookup lookup = {.nodes = file->nodes, .count = file->schema.field_count};
     reader->bindings =
         arena_alloc_zero(&reader->arena, schema->field_count, sizeof *reader->bindings);
     reader->places = arena_alloc(&reader->arena, (leaves + 1) * sizeof *reader->places);
@@ -175,8 +243,8 @@ static enum status bind_all(struct binder *binder)
         reader->places[i] = UINT32_MAX;
     for (uint32_t i = 0; i < schema->field_count; i++) {
         const struct arrow_field *wanted = &schema->fields[i];
-        const struct parquet_node *node =
-            find_node(binder, file->nodes, file->schema.field_count, wanted, i);
+        const struct parquet_node *node;
+        TRY(find_node(binder, &lookup, wanted, &node));
         TRY(node ? bind(binder, wanted, node, &reader->bindings[i])
                  : bind_missing(binder, wanted, &reader->bindings[i]));
     }
@@ -350,75 +418,4 @@ done:
     mem_free(spans);
     mem_free(ranges);
     return status;
-}
-
-/* ---- selecting by name ---- */
-
-/* Whether `name` is the path or leads to it: 2 for the thing itself (or below), 1 on the way. */
-static int match(const char *name, const char *path)
-{
-    size_t name_length = strlen(name), path_length = strlen(path);
-    size_t shorter = size_min(name_length, path_length);
-    if (strncmp(name, path, shorter) != 0)
-        return 0;
-    if (name_length <= path_length)
-        return path[name_length] == '\0' || path[name_length] == '.' ? 2 : 0;
-    return name[path_length] == '.';
-}
-
-struct selection {
-    const char *const *names;
-    size_t count;
-    bool *was_found;
-    struct arena *arena;
-};
-
-static bool select_fields(const struct selection *selection, const char *prefix,
-                          const struct arrow_field *fields, uint32_t count,
-                          struct arrow_field **out_fields, uint32_t *out_count)
-{
-    uint32_t kept = 0;
-    struct arrow_field *to = arena_alloc_zero(selection->arena, count, sizeof *to);
-    if (!to)
-        return false;
-    for (uint32_t i = 0; i < count; i++) {
-        const char *path = *prefix ? arena_format(selection->arena, "%s.%s", prefix, fields[i].name)
-                                   : fields[i].name;
-        int best = 0;
-        for (size_t j = 0; path && j < selection->count; j++) {
-            int how = match(selection->names[j], path);
-            selection->was_found[j] |= how == 2;
-            best = how > best ? how : best;
-        }
-        if (!path)
-            return false;
-        if (best == 0 || (best == 1 && fields[i].type != ARROW_STRUCT))
-            continue;
-        to[kept] = fields[i];
-        if (best == 1 && !select_fields(selection, path, fields[i].children, fields[i].child_count,
-                                        &to[kept].children, &to[kept].child_count))
-            return false;
-        kept += to[kept].type != ARROW_STRUCT || to[kept].child_count > 0;
-    }
-    *out_fields = to;
-    *out_count = kept;
-    return true;
-}
-
-enum status parquet_schema_select(const struct parquet_file *file, const char *const *names,
-                                  size_t count, struct arena *arena,
-                                  struct arrow_schema *out_schema, struct error *err)
-{
-    struct arrow_schema schema = {0};
-    struct selection selection = {.names = names, .count = count, .arena = arena};
-    selection.was_found = arena_alloc_zero(arena, count, sizeof *selection.was_found);
-    if (!selection.was_found ||
-        !select_fields(&selection, "", file->schema.fields, file->schema.field_count,
-                       &schema.fields, &schema.field_count))
-        return error_set(err, STATUS_NO_MEMORY, "parquet: no memory for a schema");
-    for (size_t i = 0; i < count; i++)
-        if (!selection.was_found[i])
-            return error_set(err, STATUS_NOT_FOUND, "parquet: no column %.100s", names[i]);
-    *out_schema = schema;
-    return STATUS_OK;
 }

@@ -30,6 +30,7 @@ struct parquet_node {
 
 /* A SchemaElement. */
 struct schema_element {
+    uint64_t at; /* in the file */
     struct span name;
     int32_t physical, width, repetition, child_count, converted, scale, precision, field_id;
     int32_t logical; /* the union's field; 0: none */
@@ -37,6 +38,8 @@ struct schema_element {
     int32_t unit, bits, logical_scale, logical_precision;
 };
 
+/* All of it but `at`. */
+void schema_element_read(struct cursor *in, struct schema_element *element);
 /* Fills schema, nodes and leaves of `file` from its elements, depth first. */
 enum status schema_build(struct parquet_file *file, const struct schema_element *elements,
                          size_t count, struct error *err) MUST_CHECK;
@@ -92,11 +95,23 @@ bool pool_lend(struct parquet_memory *pool, struct buf *buf, struct arena *arena
 
 /* ---- pages ---- */
 
+struct page_header {
+    int32_t type, plain_bytes, stored_bytes, crc;
+    int32_t values, encoding, def_encoding, rep_encoding;
+    int32_t rows, nulls; /* v2; -1: not said */
+    int32_t def_bytes, rep_bytes;
+    bool has_crc, has_details, is_stored; /* v2: its values are not compressed */
+};
+
+/* False: no header of a page. */
+bool page_header_read(struct cursor *in, struct page_header *out_header);
+
 struct page {
     uint64_t offset; /* of its header in the file */
     size_t level_count;
     int encoding, rep_encoding, def_encoding;
-    uint64_t bytes; /* with it */
+    uint64_t bytes;                /* with it */
+    int32_t row_count, null_count; /* v2: as its header says; -1: not said */
     bool is_dictionary, is_v2;
     struct span rep, def; /* v2: the level sections */
     struct span body;     /* expanded; v1: with the level sections in front */
@@ -138,6 +153,7 @@ struct page_place {
 struct offset_index {
     struct page_place *pages;
     size_t count;
+    struct span bytes; /* as it stands in the file */
 };
 
 /* What was fetched of a file. */

@@ -6,40 +6,16 @@
 #include <math.h>
 
 #include "format/parquet/bloom_internal.h"
-#include "format/parquet/prune_internal.h"
+#include "format/parquet/verify_internal.h"
 
-/* Bounds, and which of them some value has. */
-struct bounds {
-    struct parquet_value min, max;
-    bool is_said, has_min, has_max;
-};
-
-struct checker {
-    const struct parquet_file *file;
-    const struct parquet_leaf *about;
-    const struct parquet_chunk *chunk;
-    size_t group;
-    uint32_t leaf;
-    struct offset_index offsets;
-    struct column_index index;
-    size_t page; /* of the two */
-    struct bounds bounds;
-    const struct page_bounds *last; /* page with values, of the column index */
-    int64_t null_count, nan_count;
-    struct span bloom;
-    struct group_index places;
-    struct arena arena;
-    struct error *err;
-};
-
-static enum status fault(const struct checker *checker, uint64_t offset, const char *what)
+enum status checker_fault(const struct checker *checker, uint64_t offset, const char *what)
 {
     return chunk_fault(checker->file, checker->group, checker->leaf, offset, STATUS_CORRUPT,
                        checker->err, "%s", what);
 }
 
-static enum status wrong_count(const struct checker *checker, uint64_t offset, const char *what,
-                               int64_t is, int64_t said)
+enum status checker_wrong_count(const struct checker *checker, uint64_t offset, const char *what,
+                                int64_t is, int64_t said)
 {
     return chunk_fault(checker->file, checker->group, checker->leaf, offset, STATUS_CORRUPT,
                        checker->err, "%" PRId64 " %s, not %" PRId64, is, what, said);
@@ -55,9 +31,26 @@ static struct bounds bounds_of(const struct checker *checker, const struct parqu
     return bounds;
 }
 
+/* The bounds of old are those of signed numbers alone: of anything else writers did not agree on an
+ * order, and their readers pass over them. */
+static struct bounds old_bounds_of(const struct checker *checker)
+{
+    const struct parquet_leaf *leaf = checker->about;
+    const struct parquet_chunk_facts *facts = &checker->facts;
+    bool is_number = (leaf->physical == PARQUET_INT32 || leaf->physical == PARQUET_INT64 ||
+                      leaf->physical == PARQUET_FLOAT || leaf->physical == PARQUET_DOUBLE) &&
+                     value_class_of(leaf) != CLASS_UNSIGNED && leaf->kind != PARQUET_KIND_OTHER;
+    struct bounds bounds = {.is_said = false};
+    bounds.is_said = is_number && facts->old_min.data && facts->old_max.data &&
+                     value_load(leaf, facts->old_min, &bounds.min) &&
+                     value_load(leaf, facts->old_max, &bounds.max) &&
+                     value_order(leaf, &bounds.min, &bounds.max) != ORDER_NONE;
+    return bounds;
+}
+
 /* ---- values ---- */
 
-static struct span slot_of(const struct leaf_reader *reader, size_t slot)
+struct span verify_slot(const struct leaf_reader *reader, size_t slot)
 {
     const uint8_t *data = reader->values.data.data;
     const int32_t *ends = (const int32_t *)(const void *)reader->values.ends.data;
@@ -85,7 +78,7 @@ static enum status check_value(struct checker *checker, struct bounds *page_boun
     struct parquet_value value;
     if (checker->bloom.length && !bloom_has(checker->bloom.data, checker->bloom.length,
                                             hash_xxh64(plain.data, plain.length)))
-        return fault(checker, page->offset, "a value that the Bloom filter has not");
+        return checker_fault(checker, page->offset, "a value that the Bloom filter has not");
     if (!value_load(checker->about, plain, &value))
         return STATUS_OK;
     if (value_class_of(checker->about) == CLASS_REAL && isnan(value.real)) {
@@ -93,10 +86,14 @@ static enum status check_value(struct checker *checker, struct bounds *page_boun
         return STATUS_OK;
     }
     if (!is_within(checker, page_bounds, &value))
-        return fault(checker, page->offset,
-                     "a value that is not within the page's bounds in the column index");
+        return checker_fault(checker, page->offset,
+                             "a value that is not within the page's bounds in the column index");
     if (!is_within(checker, &checker->bounds, &value))
-        return fault(checker, page->offset, "a value that is not within the column's bounds");
+        return checker_fault(checker, page->offset,
+                             "a value that is not within the column's bounds");
+    if (!is_within(checker, &checker->old_bounds, &value))
+        return checker_fault(checker, page->offset,
+                             "a value that is not within the column's bounds of the old kind");
     return STATUS_OK;
 }
 
@@ -113,15 +110,16 @@ static enum status check_place(struct checker *checker, const struct leaf_reader
            offsets->pages[checker->page].offset < page->offset)
         checker->page++;
     if (checker->page == offsets->count)
-        return fault(checker, page->offset, "a page that the offset index has not");
+        return checker_fault(checker, page->offset, "a page that the offset index has not");
     const struct page_place *place = &offsets->pages[checker->page];
     if (place->offset != page->offset || place->bytes != page->bytes)
-        return fault(checker, page->offset, "a page at another place than the offset index says");
+        return checker_fault(checker, page->offset,
+                             "a page at another place than the offset index says");
     if (place->first_row != reader->row_at)
-        return wrong_count(checker, page->offset, "is the page's first row", reader->row_at,
-                           place->first_row);
+        return checker_wrong_count(checker, page->offset, "is the page's first row", reader->row_at,
+                                   place->first_row);
     if (checker->about->max_rep && reader->rep.data[reader->level_count])
-        return fault(checker, page->offset, "a page that begins in the middle of a row");
+        return checker_fault(checker, page->offset, "a page that begins in the middle of a row");
     return STATUS_OK;
 }
 
@@ -143,7 +141,8 @@ static enum status check_order(struct checker *checker, const struct page_bounds
     if (a.is_said && b.is_said &&
         (value_order(checker->about, &a.min, &b.min) == wrong ||
          value_order(checker->about, &a.max, &b.max) == wrong))
-        return fault(checker, page->offset, "bounds in another order than the column index says");
+        return checker_fault(checker, page->offset,
+                             "bounds in another order than the column index says");
     return STATUS_OK;
 }
 
@@ -154,11 +153,25 @@ static enum status check_counts(const struct checker *checker,
 {
     bool is_wrong = checker->about->max_rep ? said->null_count > nulls : said->null_count != nulls;
     if (said->has_null_count && is_wrong)
-        return wrong_count(checker, offset, "nulls", nulls, said->null_count);
+        return checker_wrong_count(checker, offset, "nulls", nulls, said->null_count);
     if (said->has_nan_count && said->nan_count != nans &&
         value_class_of(checker->about) == CLASS_REAL)
-        return wrong_count(checker, offset, "NaN", nans, said->nan_count);
+        return checker_wrong_count(checker, offset, "NaN", nans, said->nan_count);
     return STATUS_OK;
+}
+
+/* What the header of a page of version 2 says. */
+static enum status check_header(const struct checker *checker, const struct leaf_reader *reader,
+                                const struct page *page, size_t levels, int64_t nulls)
+{
+    int64_t rows = (int64_t)levels;
+    if (checker->about->max_rep)
+        rows -= (int64_t)count_levels_from(reader->rep.data + reader->level_count, levels, 1);
+    if (page->row_count >= 0 && page->row_count != rows)
+        return checker_wrong_count(checker, page->offset, "rows in a page", rows, page->row_count);
+    struct parquet_statistics said = {.has_null_count = page->null_count >= 0,
+                                      .null_count = page->null_count};
+    return check_counts(checker, &said, nulls, 0, page->offset);
 }
 
 static enum status check_page(void *context, const struct leaf_reader *reader,
@@ -179,17 +192,20 @@ static enum status check_page(void *context, const struct leaf_reader *reader,
         if (def && def[i] < max_def)
             nulls++;
         else
-            TRY(check_value(checker, &bounds, slot_of(reader, reader->slot_count + i), page,
+            TRY(check_value(checker, &bounds, verify_slot(reader, reader->slot_count + i), page,
                             &nans));
     }
     if (said && said->is_null != (nulls == (int64_t)levels))
-        return fault(checker, page->offset,
-                     said->is_null ? "values where the column index says that there are none"
-                                   : "no values where the column index says that there are some");
+        return checker_fault(checker, page->offset,
+                             said->is_null
+                                 ? "values where the column index says that there are none"
+                                 : "no values where the column index says that there are some");
     if (said) {
         TRY(check_counts(checker, &said->statistics, nulls, nans, page->offset));
         TRY(check_order(checker, said, page));
     }
+    TRY(check_header(checker, reader, page, levels, nulls));
+    TRY(verify_page_sizes(checker, reader, page, levels));
     checker->null_count += nulls;
     checker->nan_count += nans;
     checker->page++;
@@ -209,6 +225,10 @@ static enum status load_bloom(struct checker *checker)
     if (!filter)
         return error_set(checker->err, STATUS_LIMIT, "parquet: column %.100s: no room for a filter",
                          checker->about->path);
+    if (place.bytes && checker->chunk->bloom_bytes &&
+        place.offset - checker->chunk->bloom_offset + place.bytes != checker->chunk->bloom_bytes)
+        return checker_fault(checker, checker->chunk->bloom_offset,
+                             "a Bloom filter of another length than the footer says");
     checker->bloom = span_of(filter, place.bytes);
     return file_fetch(checker->file, &fetches, place.offset, place.bytes, filter, checker->err);
 }
@@ -216,64 +236,73 @@ static enum status load_bloom(struct checker *checker)
 static enum status load_indexes(struct checker *checker)
 {
     struct fetches fetches = {0};
-    TRY(group_index_offsets(&checker->places, checker->group, checker->leaf, &checker->offsets,
+    TRY(group_index_offsets(checker->places, checker->group, checker->leaf, &checker->offsets,
                             checker->err));
     if (!checker->chunk->column_index_bytes || !checker->offsets.count)
-        return STATUS_OK;
+        return verify_load_sizes(checker);
     TRY(column_index_read(checker->file, checker->group, checker->leaf, &fetches, &checker->arena,
                           &checker->index, checker->err));
     if (checker->index.count != checker->offsets.count)
-        return fault(checker, checker->chunk->column_index_offset,
-                     "column index: another count of pages than the offset index");
-    return STATUS_OK;
+        return checker_fault(checker, checker->chunk->column_index_offset,
+                             "column index: another count of pages than the offset index");
+    return verify_load_sizes(checker);
+}
+
+enum status verify_read_leaf(const struct parquet_file *file, const struct chunk_bytes *chunk,
+                             size_t bytes_max,
+                             enum status (*watch)(void *context, const struct leaf_reader *reader,
+                                                  const struct page *page, size_t levels),
+                             void *context, struct leaf_reader *out_reader, struct error *err)
+{
+    static const struct parquet_row_range none;
+    const struct parquet_leaf *leaf = &file->leaves[chunk->leaf];
+    struct codec_expander *zstd = NULL;
+    struct page_piece piece = {.offset = chunk->offset,
+                               .length = chunk->bytes.length,
+                               .bytes = chunk->bytes,
+                               .row_count = file->groups[chunk->group].rows};
+    struct planned_leaf plan = {.pieces = &piece, .count = 1, .is_whole = true};
+    *out_reader = (struct leaf_reader){
+        .walk = {.file = file,
+                 .leaf = leaf,
+                 .chunk = &file->groups[chunk->group].chunks[chunk->leaf],
+                 .group = chunk->group,
+                 .zstd = &zstd,
+                 .expanded_bytes_max = file->limits.batch_bytes_max},
+        .physical_width = leaf_physical_width(leaf),
+        .width = leaf_physical_width(leaf),
+        .reads_values = true,
+        .plan = &plan,
+        .watch = watch,
+        .watch_context = context,
+        .rows = watch ? &none : NULL, /* each page is looked at, and dropped */
+    };
+    enum status status = leaf_reader_read(out_reader, bytes_max, err);
+    codec_expander_destroy(zstd);
+    out_reader->walk.zstd = NULL;
+    out_reader->plan = NULL;
+    return status;
 }
 
 static enum status read_pages(struct checker *checker)
 {
-    static const struct parquet_row_range none;
-    const struct parquet_chunk *chunk = checker->chunk;
-    struct codec_expander *zstd = NULL;
-    struct fetches fetches = {0};
-    if (chunk->bytes > checker->file->limits.batch_bytes_max)
-        return error_set(checker->err, STATUS_LIMIT, "parquet: column %.100s: %" PRIu64 " bytes",
-                         checker->about->path, chunk->bytes);
-    uint8_t *bytes = arena_alloc(&checker->arena, (size_t)chunk->bytes + 1);
-    if (!bytes)
-        return error_set(checker->err, STATUS_NO_MEMORY, "parquet: column %.100s: no memory",
-                         checker->about->path);
-    TRY(file_fetch(checker->file, &fetches, chunk->offset, (size_t)chunk->bytes, bytes,
-                   checker->err));
-    struct page_piece piece = {.offset = chunk->offset,
-                               .length = chunk->bytes,
-                               .bytes = span_of(bytes, (size_t)chunk->bytes),
-                               .row_count = checker->file->groups[checker->group].rows};
-    struct planned_leaf plan = {.pieces = &piece, .count = 1, .is_whole = true};
-    struct leaf_reader reader = {
-        .walk = {.file = checker->file,
-                 .leaf = checker->about,
-                 .chunk = chunk,
-                 .group = checker->group,
-                 .zstd = &zstd,
-                 .expanded_bytes_max = checker->file->limits.batch_bytes_max},
-        .physical_width = leaf_physical_width(checker->about),
-        .width = leaf_physical_width(checker->about),
-        .reads_values = true,
-        .plan = &plan,
-        .watch = check_page,
-        .watch_context = checker,
-        .rows = &none, /* each page is looked at, and dropped */
-    };
+    struct leaf_reader reader;
     enum status status =
-        leaf_reader_read(&reader, checker->file->limits.batch_bytes_max, checker->err);
+        verify_read_leaf(checker->file, &checker->bytes, checker->file->limits.batch_bytes_max,
+                         check_page, checker, &reader, checker->err);
     leaf_reader_deinit(&reader);
-    codec_expander_destroy(zstd);
     return status;
 }
 
 static enum status check_chunk(struct checker *checker)
 {
     const struct parquet_statistics *said = &checker->chunk->statistics;
+    TRY(parquet_chunk_facts_read(checker->file, checker->group, checker->leaf, &checker->arena,
+                                 &checker->facts, checker->err));
     checker->bounds = bounds_of(checker, said);
+    checker->old_bounds = old_bounds_of(checker);
+    TRY(chunk_fetch(checker->file, &checker->arena, &checker->bytes, checker->err));
+    TRY(verify_chunk_facts(checker));
     TRY(load_bloom(checker));
     TRY(load_indexes(checker));
     TRY(read_pages(checker));
@@ -281,33 +310,44 @@ static enum status check_chunk(struct checker *checker)
            checker->offsets.pages[checker->page].row_count == 0)
         checker->page++;
     if (checker->offsets.count && checker->page < checker->offsets.count)
-        return fault(checker, checker->chunk->offset_index_offset,
-                     "offset index: more pages than there are");
+        return checker_fault(checker, checker->chunk->offset_index_offset,
+                             "offset index: more pages than there are");
     TRY(check_counts(checker, said, checker->null_count, checker->nan_count,
                      checker->chunk->offset));
     if (checker->bounds.is_said && ((said->is_min_exact && !checker->bounds.has_min) ||
                                     (said->is_max_exact && !checker->bounds.has_max)))
-        return fault(checker, checker->chunk->offset,
-                     "a bound that is said to be exact, and no value has it");
-    return STATUS_OK;
+        return checker_fault(checker, checker->chunk->offset,
+                             "a bound that is said to be exact, and no value has it");
+    return verify_chunk_sizes(checker);
+}
+
+static enum status check_leaf(const struct parquet_file *file, size_t group, uint32_t leaf,
+                              struct group_index *places, struct error *err)
+{
+    struct checker checker = {.file = file,
+                              .about = &file->leaves[leaf],
+                              .chunk = &file->groups[group].chunks[leaf],
+                              .group = group,
+                              .leaf = leaf,
+                              .bytes = {.group = group, .leaf = leaf},
+                              .places = places,
+                              .err = err};
+    arena_init(&checker.arena, 0); /* bounded by the limits of what is read into it */
+    enum status status = check_chunk(&checker);
+    arena_deinit(&checker.arena);
+    return status;
 }
 
 enum status parquet_file_verify(const struct parquet_file *file, size_t group, struct error *err)
 {
-    enum status status = STATUS_OK;
+    struct group_index places;
     CHECK(group < file->group_count);
-    for (uint32_t leaf = 0; leaf < file->leaf_count && status == STATUS_OK; leaf++) {
-        struct checker checker = {.file = file,
-                                  .about = &file->leaves[leaf],
-                                  .chunk = &file->groups[group].chunks[leaf],
-                                  .group = group,
-                                  .leaf = leaf,
-                                  .err = err};
-        group_index_init(&checker.places, file);
-        arena_init(&checker.arena, 0); /* bounded by the limits of what is read into it */
-        status = check_chunk(&checker);
-        group_index_deinit(&checker.places);
-        arena_deinit(&checker.arena);
-    }
-    return status;
+    group_index_init(&places, file);
+    enum status status = STATUS_OK;
+    for (uint32_t leaf = 0; leaf < file->leaf_count && status == STATUS_OK; leaf++)
+        status = check_leaf(file, group, leaf, &places, err);
+    group_index_deinit(&places);
+    if (status == STATUS_OK)
+        status = verify_group_facts(file, group, err);
+    return status == STATUS_OK ? verify_sort_keys(file, group, err) : status;
 }

@@ -540,6 +540,7 @@ static void check_file(const struct span *bytes, struct random *random)
         assert_ok(parquet_file_verify(file, group, &err));
         arrow_batch_deinit(&whole);
     }
+    assert_ok(parquet_file_verify_layout(file, &err));
     parquet_reader_destroy(reader);
     parquet_file_close(file);
 }
@@ -628,6 +629,8 @@ static enum status scan_all(struct span bytes, struct error *err)
         terms[i + 1] = (struct parquet_term){PARQUET_TERM_CONDITION, i};
     if (status == STATUS_OK && count)
         status = scan_file(file, (struct parquet_filter){conditions, count, terms, count + 1}, err);
+    if (status == STATUS_OK)
+        status = parquet_file_verify_layout(file, err);
     for (size_t i = 0; i < file->group_count && status == STATUS_OK; i++)
         status = parquet_file_verify(file, i, err);
     parquet_file_close(file);
