@@ -220,7 +220,7 @@ def test_columns_are_chosen(tmp_path, container):
     assert arrow("cat", "--columns", "ab", "--rows", "2", tmp_path / "in").stdout == b'{"ab":"x"}\n{"ab":null}\n'
     for words in ("c", "a,c", "a,", "", "B"):
         done = arrow("cat", "--columns", words, tmp_path / "in", check=3)
-        assert done.stdout == b"" and f"not all of the columns {words} are there".encode() in done.stderr
+        assert done.stdout == b"" and b"there is no column" in done.stderr
 
 
 def test_streams_may_just_end(tmp_path):

@@ -309,6 +309,8 @@ def test_we_read_what_others_write(tmp_path, writer):
         is_whole = writer == "DataFusion" and encoding not in ("auto", "plain")  # its option is the whole file's
         table = columns.table_of(kinds, ("flat",) if is_whole else columns.NESTINGS, seed=2)
         write(table, tmp_path / "a.parquet", codec, encoding, version)
+        done = subprocess.run([sluice.BINARY, "parquet", "verify", tmp_path / "a.parquet"], capture_output=True, text=True)
+        assert done.returncode == 0, f"{writer}, {encoding}, {codec}, v{version}: {done.stderr}"
         convert(tmp_path / "a.parquet", tmp_path / "a.arrow")
         with pa.OSFile(str(tmp_path / "a.arrow")) as file:
             got = pa.ipc.open_file(file).read_all()

@@ -6,6 +6,7 @@ import decimal
 import json
 import math
 import subprocess
+import sys
 import uuid
 
 import pyarrow as pa
@@ -13,6 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import sluice
+
+sys.path.insert(0, str(sluice.TOP / "test/interop"))
+from parquet_bytes import Cursor, footer  # noqa: E402
 
 
 def parquet(*words, check=0):
@@ -57,7 +61,7 @@ def test_rows(path):
     assert second["ns"] == "1969-12-31T23:59:59.999999999" and second["half"] is None
     assert parquet("head", path, "--rows", "1").stdout == lines[0] + "\n"
     assert parquet("head", path, "--rows", "1", "--columns", "text,i8").stdout == '{"i8":-1,"text":"\\"é\\n"}\n'
-    assert "not all of the columns" in parquet("cat", path, "--columns", "text,nope", check=3).stderr
+    assert "no column nope" in parquet("cat", path, "--columns", "text,nope", check=3).stderr
 
 
 def test_times_at_the_ends_of_their_range(tmp_path):
@@ -84,18 +88,118 @@ def test_schema_and_metadata(path):
         chunk = theirs.row_group(1).column(i)
         assert (column["path"], column["codec"], column["bytes"], column["values"]) == \
             (chunk.path_in_schema, chunk.compression, chunk.total_compressed_size, chunk.num_values)
-    assert "row group 1: 1 rows" in parquet("meta", path).stdout
+    text = parquet("meta", path).stdout
+    assert "row group 1: 1 rows" in text and "min \"2024-02-29\"" in text
+    named = {c["path"]: c for c in meta["row_groups"][1]["columns"]}
+    assert (named["date"]["min"], named["date"]["nulls"], named["time"]["nulls"]) == ("2024-02-29", 0, 1)
+    assert named["dec"]["max"] == 123.40 and named["u64"]["min"] == 0 and named["ns"]["min"] == "1969-12-31T23:59:59.999999999"
+    assert "min" not in named["big"]
+    some = json.loads(parquet("meta", path, "--json", "--columns", "nested,date").stdout)
+    assert [c["path"] for c in some["row_groups"][0]["columns"]] == ["date", "nested.list.element.x.list.element"]
+
+
+def test_rows_of_cat(path):
+    lines = parquet("cat", path[0]).stdout.splitlines(True)
+    for rows in (0, 1, 2, 3):
+        assert parquet("cat", path[0], "--rows", rows).stdout == "".join(lines[:rows])
+
+
+def test_metadata_of_ours(tmp_path):
+    """What the footer and the indexes have, against pyarrow's reading of them."""
+    rows = 3000
+    table = pa.table({"i": range(rows), "t": [f"k{i % 7}" for i in range(rows)],
+                      "l": [[1] * (i % 3) for i in range(rows)]})
+    pq.write_table(table, tmp_path / "f.parquet", write_page_index=True, max_rows_per_page=1000, row_group_size=2000,
+                   bloom_filter_options={"t": {"ndv": 10, "fpp": 0.01}}, use_dictionary=["t"],
+                   sorting_columns=[pq.SortingColumn(0)], store_schema=False, write_page_checksum=True,
+                   compression="zstd")
+    meta = json.loads(parquet("meta", tmp_path / "f.parquet", "--json").stdout)
+    theirs = pq.ParquetFile(tmp_path / "f.parquet").metadata
+    data = (tmp_path / "f.parquet").read_bytes()
+    for number, group in enumerate(footer(data)[4]):
+        ours = meta["row_groups"][number]
+        assert ours["sorted_by"] == [{"path": "i", "descending": False, "nulls_first": False}]
+        assert (ours["plain_bytes"], ours["bytes"]) == (group[2], group[6])
+        for column, chunk in zip(ours["columns"], group[1]):
+            assert column["plain_bytes"] == chunk[3][6] and column["data_offset"] == chunk[3][9]
+            assert column["offset_index"] == {"offset": chunk[4], "bytes": chunk[5]}
+            assert column["column_index"] == {"offset": chunk[6], "bytes": chunk[7]}
+            if 14 in chunk[3]:
+                assert column["bloom_filter"] == {"offset": chunk[3][14], "bytes": chunk[3][15]}
+        first = theirs.row_group(number).column(0).statistics
+        assert (ours["columns"][0]["min"], ours["columns"][0]["max"]) == (first.min, first.max)
+        assert ours["columns"][0]["min_exact"] and ours["columns"][1]["unencoded_bytes"] == group[3] * 2
+        assert ours["columns"][2]["repetition_levels"] == group[1][2][3][16][2]
+    text = parquet("meta", tmp_path / "f.parquet").stdout
+    assert "sorted by i" in text and "Bloom filter at" in text and "column index at" in text and 'min "k0"' in text
+    pages = [json.loads(line) for line in parquet("pages", tmp_path / "f.parquet", "--json").stdout.splitlines()]
+    assert [p["column"] for p in pages if p["row_group"] == 1] == ["i", "t", "t", "l.list.element"]
+    of_i = [p for p in pages if p["column"] == "i"]
+    assert [(p["row_group"], p["first_row"], p["min"], p["max"], p["nulls"], p["values"], p["crc"], p["codec"]) for p in of_i] == \
+        [(0, 0, 0, 999, 0, 1000, "ok", "ZSTD"), (0, 1000, 1000, 1999, 0, 1000, "ok", "ZSTD"),
+         (1, 0, 2000, 2999, 0, 1000, "ok", "ZSTD")]
+    assert [p["kind"] for p in pages if p["column"] == "t"] == ["dictionary", "data", "data", "dictionary", "data"]
+    for group, leaf, name in ((g, c, n) for g in range(2) for c, n in enumerate(("i", "t", "l.list.element"))):
+        mine = [p for p in pages if p["row_group"] == group and p["column"] == name]
+        places = page_places(data, group, leaf)
+        assert [(p["offset"], p["header_bytes"] + p["bytes"], p["first_row"]) for p in mine if p["kind"] == "data"] == places
+    some = parquet("pages", tmp_path / "f.parquet", "--columns", "l").stdout.splitlines()
+    assert len(some) == 3 and all(" l.list.element data " in line and line.endswith("crc ok") for line in some)
+    damaged = bytearray(data)
+    damaged[of_i[1]["offset"] + of_i[1]["header_bytes"]] ^= 1
+    (tmp_path / "bad.parquet").write_bytes(damaged)
+    lines = parquet("pages", tmp_path / "bad.parquet", "--columns", "i").stdout.splitlines()
+    assert [line.rpartition(" ")[2] for line in lines] == ["ok", "wrong", "ok"]
+    parquet("pages", tmp_path / "f.parquet", "--columns", "nope", check=3)
+
+
+def page_places(data, group, leaf):
+    """(offset, bytes, first row) of each page, by the offset index."""
+    chunk = footer(data)[4][group][1][leaf]
+    return [(p[1], p[2], p[3]) for p in Cursor(data, chunk[4]).struct()[1]]
+
+
+def test_columns_within_columns(tmp_path):
+    """--columns leads into structs, lists and maps; names with dots, commas and quotes are reached in quotes."""
+    table = pa.table({
+        "s": pa.array([{"p": 1, "q": {"r": 2, "t": 3}}]),
+        "l": pa.array([[{"a": 1, "b": 2}, None]]),
+        "m": pa.array([[("k", {"c": 1, "d": 2})]], pa.map_(pa.utf8(), pa.struct([("c", pa.int64()), ("d", pa.int64())]))),
+        "x.y": [5], "u,v": [6], 'w"z': [7], "e.f": pa.array([{"g": 8, "h": 9}]), "x": pa.array([{"y": 10, "z": 11}])})
+    pq.write_table(table, tmp_path / "f.parquet")
+
+    def cat(columns):
+        return json.loads(parquet("cat", tmp_path / "f.parquet", "--columns", columns).stdout)
+
+    assert cat("s.p") == {"s": {"p": 1}}
+    assert cat("s.q.t,s.p") == {"s": {"p": 1, "q": {"t": 3}}}
+    assert cat("s") == {"s": {"p": 1, "q": {"r": 2, "t": 3}}} == cat("s,s.p")
+    assert cat("l.element.a") == {"l": [{"a": 1}, None]} == cat("l.list.element.a")
+    assert cat("m.value.d") == {"m": {"k": {"d": 2}}}
+    assert cat("m.key") == {"m": {"k": {"c": 1, "d": 2}}} == cat("m") == cat("m.value")
+    assert cat('"x.y"') == {"x.y": 5} and cat("x.y") == {"x": {"y": 10}} and cat('x."y"') == {"x": {"y": 10}}
+    assert cat('"u,v",s.p') == {"s": {"p": 1}, "u,v": 6}
+    assert cat('"w""z"') == {'w"z': 7} == cat('w"z')
+    assert cat('"e.f".h') == {"e.f": {"h": 9}} and cat("e.f") == {"e.f": {"g": 8, "h": 9}}
+    for columns in ("s.nope", "nope", "s.p.q", "l.a", "m.value.e", "", "s.", ".s", '"s', '"s"p', "s,", '"x.y".z', "s..p"):
+        assert "no column" in parquet("cat", tmp_path / "f.parquet", "--columns", columns, check=3).stderr, columns
 
 
 def test_verify(path, tmp_path):
     path, _ = path
-    assert json.loads(parquet("verify", path, "--json").stdout)["rows"] == 2
+    assert json.loads(parquet("verify", path, "--json").stdout) == {
+        "file": str(path), "ok": True, "rows": 2, "row_groups": 2, "columns": len(pq.ParquetFile(path).schema)}
     data = bytearray(path.read_bytes())
     chunk = pq.ParquetFile(path).metadata.row_group(1).column(11)
     data[chunk.data_page_offset + chunk.total_compressed_size // 2] ^= 1
     (tmp_path / "bad").write_bytes(data)
     said = parquet("verify", tmp_path / "bad", check=2).stderr
     assert "column text, row group 1, byte" in said
+    answer = json.loads(parquet("verify", "--json", tmp_path / "bad", check=2).stdout)
+    assert answer["ok"] is False and answer["status"] == "CORRUPT" and answer["error"] in said
+    assert f"byte {answer['offset']}: " in said
+    answer = json.loads(parquet("verify", "--json", tmp_path / "nothing", check=3).stdout)
+    assert answer["ok"] is False and answer["offset"] is None
     (tmp_path / "bad.parquet").write_bytes(data)
     done = subprocess.run([sluice.BINARY, "convert", tmp_path / "bad.parquet", tmp_path / "out.arrow"], capture_output=True)
     assert done.returncode == 2 and not (tmp_path / "out.arrow").exists()

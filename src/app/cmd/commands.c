@@ -287,7 +287,7 @@ static const struct command commands[] = {
     },
     {
         .name = "parquet",
-        .arguments = "schema | meta | cat | head | explain | verify FILE",
+        .arguments = "schema | meta | cat | head | explain | pages | verify FILE",
         .summary = "look into a Parquet file",
         .run = cmd_parquet,
         .about =
@@ -296,16 +296,21 @@ static const struct command commands[] = {
             "  cat       its rows, one JSON object a line\n"
             "  head      the first of them\n"
             "  explain   what a filter rules out, and what is read for the rest\n"
+            "  pages     one line a page: where it lies, how it is encoded, what is said of it\n"
             "  verify    reads every page: checksums, levels, values, and whether what the file\n"
-            "            says of them holds: counts, bounds, page indexes, Bloom filters",
-        .flags = {{"--columns", "A,B", "those alone (cat, head)"},
+            "            says of them holds: sizes, counts, bounds, page indexes, Bloom filters,\n"
+            "            order; and that each byte belongs to something",
+        .flags = {{"--columns", "A,B",
+                   "those alone (cat, head, meta, pages): a.b within structs,\n"
+                   "a.element.b within lists, a.key and a.value.b within maps;\n"
+                   "a name with a dot or a comma in double quotes, a quote twice"},
                   {"--where", "TEXT",
                    "the rows that match (cat, head): conditions joined by and, or and\n"
                    "brackets, of =, !=, <, <=, >, >=, is null, is not null, in (...);\n"
                    "literals as the column wants them: 12, 1.5, true, 'text', x'00ff',\n"
                    "'2026-01-31T12:30:00Z'"},
                   {"--no-pruning", NULL, "looks at every row: the same rows, more slowly"},
-                  {"--rows", "N", "so many (head); 10"},
+                  {"--rows", "N", "so many at most (cat: all; head: 10)"},
                   FLAG_JSON},
         .example = "sluice parquet head --rows 1 --columns time,body FILE",
         .exits = exit_of_reading,

@@ -2,6 +2,8 @@
  *
  * Files that commands look into, and rows on their way to stdout.
  */
+#include <stdlib.h>
+
 #include "app/cmd/files_internal.h"
 
 /* ---- files ---- */
@@ -73,44 +75,121 @@ int input_each(const struct invocation *invocation, int from,
 
 /* ---- columns ---- */
 
-static bool is_chosen(const char *list, const char *name)
+enum status columns_split(const char *list, struct arena *arena, const char ***out_names,
+                          size_t *out_count, struct error *err)
 {
-    size_t length = strlen(name);
-    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
-    return !list;
+    size_t count = 1, length = strlen(list);
+    char *text = arena_copy_text(arena, list, length);
+    for (const char *at = list; *at; at++)
+        count += *at == ',';
+    const char **names = arena_alloc(arena, count * sizeof *names);
+    if (!text || !names)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    bool is_quoted = false;
+    count = 0;
+    names[count++] = text;
+    for (char *at = text; *at; at++) {
+        is_quoted ^= *at == '"';
+        if (*at != ',' || is_quoted)
+            continue;
+        *at = '\0';
+        names[count++] = at + 1;
+    }
+    *out_names = names;
+    *out_count = count;
+    return STATUS_OK;
+}
+
+/* Takes the quotes off a name that is in quotes. */
+static void unquote(char *name)
+{
+    size_t length = strlen(name), to = 0;
+    if (length < 2 || name[0] != '"' || name[length - 1] != '"')
+        return;
+    for (size_t i = 1; i + 1 < length; i++) {
+        name[to++] = name[i];
+        i += name[i] == '"' && name[i + 1] == '"';
+    }
+    name[to] = '\0';
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int compare_to_text(const void *key, const void *text)
+{
+    return strcmp(key, *(const char *const *)text);
+}
+
+/* Sorted, each once; without a list none. */
+static enum status wanted_names(const char *list, struct arena *arena, const char ***out_names,
+                                size_t *out_count, struct error *err)
+{
+    size_t count, kept = 0;
+    const char **names;
+    if (!list)
+        return STATUS_OK;
+    TRY(columns_split(list, arena, &names, &count, err));
+    for (size_t i = 0; i < count; i++)
+        unquote((char *)(uintptr_t)names[i]); /* it is our copy */
+    qsort(names, count, sizeof *names, compare_texts);
+    for (size_t i = 0; i < count; i++)
+        if (!kept || strcmp(names[kept - 1], names[i]) != 0)
+            names[kept++] = names[i];
+    *out_names = names;
+    *out_count = kept;
+    return STATUS_OK;
+}
+
+static enum status choose(const struct arrow_schema *schema, const char *list,
+                          struct chosen_columns *chosen, struct error *err)
+{
+    uint32_t leaf = 0, count = 0, total = schema->field_count;
+    const char **names = NULL;
+    size_t wanted = 0, found = 0;
+    struct arrow_field *fields = arena_alloc_zero(&chosen->arena, total, sizeof *fields);
+    chosen->indices = arena_alloc_zero(&chosen->arena, total, sizeof *chosen->indices);
+    chosen->first_leaves = arena_alloc_zero(&chosen->arena, total, sizeof *chosen->first_leaves);
+    if (!fields || !chosen->indices || !chosen->first_leaves)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    TRY(wanted_names(list, &chosen->arena, &names, &wanted, err));
+    bool *was_found = arena_alloc_zero(&chosen->arena, wanted + 1, sizeof *was_found);
+    if (!was_found)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < total; i++) {
+        const char *const *at =
+            !names ? NULL
+                   : bsearch(schema->fields[i].name, names, wanted, sizeof *names, compare_to_text);
+        if (at || !list) {
+            chosen->indices[count] = i;
+            chosen->first_leaves[count] = leaf;
+            fields[count++] = schema->fields[i];
+        }
+        if (at) {
+            found += !was_found[at - names];
+            was_found[at - names] = true;
+        }
+        leaf += count_leaves(&schema->fields[i]);
+    }
+    for (size_t i = 0; found < wanted && i < wanted; i++)
+        if (!was_found[i])
+            return error_set(err, STATUS_NOT_FOUND, "there is no column %.200s", names[i]);
+    chosen->schema = (struct arrow_schema){.fields = fields, .field_count = count};
+    return STATUS_OK;
 }
 
 enum status columns_choose(const struct arrow_schema *schema, const char *list,
                            struct chosen_columns *out_chosen, struct error *err)
 {
     struct chosen_columns chosen = {.indices = NULL};
-    uint32_t leaf = 0, count = 0, total = schema->field_count, wanted = list != NULL;
-    for (const char *at = list; at && (at = strchr(at, ',')); at++)
-        wanted++;
-    struct arrow_field *fields = arena_alloc_zero(&chosen.arena, total, sizeof *fields);
-    chosen.indices = arena_alloc_zero(&chosen.arena, total, sizeof *chosen.indices);
-    chosen.first_leaves = arena_alloc_zero(&chosen.arena, total, sizeof *chosen.first_leaves);
-    if (!fields || !chosen.indices || !chosen.first_leaves) {
+    enum status status = choose(schema, list, &chosen, err);
+    if (status == STATUS_OK)
+        *out_chosen = chosen;
+    else
         arena_deinit(&chosen.arena);
-        return error_set(err, STATUS_NO_MEMORY, "out of memory");
-    }
-    for (uint32_t i = 0; i < total; i++) {
-        if (is_chosen(list, schema->fields[i].name)) {
-            chosen.indices[count] = i;
-            chosen.first_leaves[count] = leaf;
-            fields[count++] = schema->fields[i];
-        }
-        leaf += count_leaves(&schema->fields[i]);
-    }
-    if (list && count < wanted) {
-        arena_deinit(&chosen.arena);
-        return error_set(err, STATUS_NOT_FOUND, "not all of the columns %.200s are there", list);
-    }
-    chosen.schema = (struct arrow_schema){.fields = fields, .field_count = count};
-    *out_chosen = chosen;
-    return STATUS_OK;
+    return status;
 }
 
 /* ---- rows ---- */

@@ -35,6 +35,10 @@ int input_each(const struct invocation *invocation, int from,
 
 /* ---- columns ---- */
 
+/* The names of a list: "a,b"; commas within double quotes part nothing. The quotes stay. */
+enum status columns_split(const char *list, struct arena *arena, const char ***out_names,
+                          size_t *out_count, struct error *err) MUST_CHECK;
+
 /* Whole columns of a schema, in its order. */
 struct chosen_columns {
     struct arrow_schema schema;
@@ -43,7 +47,8 @@ struct chosen_columns {
     struct arena arena;     /* owns all of it but names and children, which are borrowed */
 };
 
-/* Those of a list of names ("a,b"); all of them without a list. NOT_FOUND if one is not there. */
+/* Those of a list of names ("a,b"; a name in double quotes may have commas, and a quote twice); all
+ * of them without a list. NOT_FOUND if one is not there. */
 enum status columns_choose(const struct arrow_schema *schema, const char *list,
                            struct chosen_columns *out_chosen, struct error *err) MUST_CHECK;
 

@@ -8,9 +8,28 @@
 #include "app/cmd/files_internal.h"
 #include "format/parquet/parquet.h"
 
-/* For a leaf_writer whose context is the file's leaves. */
+/* For a leaf_writer whose context are pointers to leaves of the file. */
 void parquet_write_leaf(struct json_writer *json, const void *context, uint32_t number,
                         const struct arrow_field *field, const struct arrow_array *array,
                         int64_t i);
+/* A value as statistics have it: PLAIN, byte arrays without length; as text not too long. */
+void parquet_write_plain(struct json_writer *json, const struct parquet_leaf *leaf,
+                         struct span plain);
+void parquet_put_plain(struct buf *out, const struct parquet_leaf *leaf, struct span plain);
+void parquet_put_encodings(struct buf *out, uint32_t encodings);
+
+/* The leaves of a list of columns, as parquet_leaves_select has them; NULL: all. Owned by `arena`.
+ */
+enum status parquet_choose(const struct parquet_file *file, const char *columns,
+                           struct arena *arena, bool **out_leaves, struct error *err) MUST_CHECK;
+
+void parquet_print_schema(const struct parquet_file *file, bool as_json);
+enum status parquet_print_meta(const struct parquet_file *file, const char *columns, bool as_json,
+                               struct error *err) MUST_CHECK;
+enum status parquet_print_pages(const struct parquet_file *file, const char *columns, bool as_json,
+                                struct error *err) MUST_CHECK;
+enum status parquet_verify(const struct parquet_file *file, struct error *err) MUST_CHECK;
+/* Each file that the words from index `from` name; the exit code of the first that failed. */
+int parquet_verify_as_json(const struct invocation *invocation, int from);
 
 #endif

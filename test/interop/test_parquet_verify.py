@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sluice parquet verify: each thing that a file says of itself, said wrongly, is found and its place named."""
+import json
+import random
+import struct
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from columnar_data import stream_bytes
+from parquet_bytes import Cursor, footer, thrift, with_footer
+
+sys.path.insert(0, str(__import__("pathlib").Path(__file__).resolve().parents[1] / "support"))
+import sluice  # noqa: E402
+
+ROWS = 300
+
+
+def verify(path, *words):
+    done = subprocess.run([sluice.BINARY, "parquet", "verify", *words, path], capture_output=True, text=True)
+    assert done.returncode in (0, 2, 5, 6), done  # whole, damaged, not read here, past a limit
+    return done
+
+
+def refused(tmp_path, data, said):
+    (tmp_path / "bad").write_bytes(data)
+    done = verify(tmp_path / "bad", "--json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 2 and said in done.stderr, (said, done)
+    assert not answer["ok"] and 0 <= answer["offset"] < len(data) and f"byte {answer['offset']}" in done.stderr
+    return answer["offset"]
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    """Of pyarrow, with all that it can say."""
+    table = pa.table({
+        "i": pa.array(range(ROWS), pa.int64()),
+        "t": [None if i % 5 == 0 else f"text {i % 11}" for i in range(ROWS)],
+        "l": [None if i % 7 == 0 else [1, None] * (i % 3) for i in range(ROWS)],
+        "at": pa.array(range(ROWS), pa.timestamp("us", "UTC"))})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, write_page_index=True, max_rows_per_page=100, write_page_checksum=True, compression="zstd",
+                   use_dictionary=["t"], row_group_size=200, bloom_filter_options={"t": {"ndv": 20, "fpp": 0.01}},
+                   sorting_columns=[pq.SortingColumn(0)], store_schema=False)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ours")
+    table = pa.table({"i": pa.array(range(ROWS), pa.int64()), "t": [None if i % 5 == 0 else f"text {i % 11}" for i in range(ROWS)],
+                      "l": [None if i % 7 == 0 else [1, None] * (i % 3) for i in range(ROWS)]})
+    (folder / "in.arrows").write_bytes(stream_bytes(table))
+    subprocess.run([sluice.BINARY, "convert", folder / "in.arrows", folder / "f.parquet", "--bloom", "t",
+                    "--row-group-rows", "200"], check=True, stdout=subprocess.DEVNULL)
+    return (folder / "f.parquet").read_bytes()
+
+
+def lies():
+    """Name, how the footer is changed, what is said of it."""
+    def column(leaf, edit):
+        return lambda f: edit(f[4][0][1][leaf][3])
+
+    def group(edit):
+        return lambda f: edit(f[4][1])
+
+    def element(number, edit):
+        return lambda f: edit(f[2][number])
+
+    def set_(at, value):
+        return lambda members: members.__setitem__(at, value)
+
+    def add(at, more):
+        return lambda members: members.__setitem__(at, members[at] + more)
+
+    sizes = 16
+    yield "its size, not compressed", column(0, add(6, 1)), "is its size, not compressed"
+    yield "a page of data", column(1, add(9, -1)), "first data page"
+    yield "where it begins", lambda f: f[4][0][1][2].__setitem__(2, 17), "is where it begins"
+    yield "an encoding less", column(1, lambda m: m[2].remove(8)), "not among its encodings"
+    yield "an encoding more", column(0, lambda m: m[2].append(5)), "no pages in DELTA_BINARY_PACKED"
+    yield "an encoding that is none", column(0, lambda m: m[2].append(11)), "an encoding that is none"
+    yield "pages by encoding", column(1, lambda m: m[13][-1].__setitem__(3, 7)), "pages of kind"
+    yield "pages of a kind left out", column(1, lambda m: m[13].pop()), "pages counted by encoding"
+    yield "another path", column(2, lambda m: m[3].__setitem__(2, b"elephant")), "its path is not the schema's"
+    yield "a path less", column(2, lambda m: m[3].pop()), "its path is not the schema's"
+    yield "bytes of texts", column(1, lambda m: m[sizes].__setitem__(1, m[sizes][1] + 1)), "bytes of values"
+    yield "repetition levels", column(2, lambda m: m[sizes][2].__setitem__(0, 1)), "repetition levels of 0"
+    yield "definition levels", column(2, lambda m: m[sizes][3].__setitem__(3, 1)), "definition levels of 3"
+    yield "a level less", column(2, lambda m: m[sizes][3].pop()), "levels to count"
+    yield "an old bound", column(0, lambda m: m[12].__setitem__(1, struct.pack("<q", 198))), "bounds of the old kind"
+    yield "a size of the group", group(add(2, 1)), "its size, not compressed"
+    yield "a stored size of the group", group(add(6, 1)), "its size"
+    yield "where the group begins", group(add(5, 1)), "where it begins"
+    yield "an ordinal", group(set_(7, 3)), "its ordinal"
+    yield "another order", group(lambda g: g[4][0].__setitem__(2, True)), "row 1 lies before the one in front"
+    yield "an order by another column", group(lambda g: g[4][0].__setitem__(1, 1)), "lies before the one in front"
+    yield "an order by no column", group(lambda g: g[4][0].__setitem__(1, 99)), "sorted by column 99"
+    yield "a converted type", element(2, set_(6, 4)), "its converted type is not its logical type's"
+    yield "another converted time", lambda f: f[2][-1].__setitem__(6, 9), "its converted type is not its logical type's"
+    yield "text of numbers", element(1, set_(10, {1: {}})), "an annotation that its type cannot bear"
+    yield "a column index nowhere", lambda f: f[4][0][1][0].__setitem__(6, 10 ** 9), "which is no place"
+    yield "a longer column index", lambda f: f[4][0][1][0].__setitem__(7, f[4][0][1][0][7] + 1), "lies over"
+    yield "a longer offset index", lambda f: f[4][1][1][0].__setitem__(5, f[4][1][1][0][5] + 1), "lies over"
+    yield "a shorter filter", column(1, add(15, -1)), "belong to no part"
+    yield "a shorter column", column(0, add(7, -1)), "belong to no part"
+
+
+@pytest.mark.parametrize("lie", list(lies()), ids=lambda lie: lie[0])
+def test_what_the_footer_says_is_held_against_the_file(theirs, tmp_path, lie):
+    _, edit, said = lie
+    offset = refused(tmp_path, with_footer(theirs, edit), said)
+    assert offset >= 4
+
+
+def test_the_file_that_does_not_lie(theirs, ours, tmp_path):
+    for data in (theirs, ours, with_footer(theirs, lambda f: None), with_footer(ours, lambda f: None)):
+        (tmp_path / "good").write_bytes(data)
+        assert json.loads(verify(tmp_path / "good", "--json").stdout)["rows"] == ROWS
+
+
+def with_index(data, which, edit, bytes_of=None):
+    """The file with one index of the column t or l of its first row group in another place: behind the others."""
+    fields = footer(data)
+    leaf, at = {"t": 1, "l": 2}[which[0]], {"column": 6, "offset": 4}[which[1]]
+    chunk = fields[4][0][1][leaf]
+    index = Cursor(data, chunk[at]).struct()
+    edit(index)
+    new = thrift(index)[1]
+    length = struct.unpack("<I", data[-8:-4])[0]
+    body = data[:-8 - length]
+    start, end = chunk[at], chunk[at] + chunk[at + 1]
+    moved = body[:start] + new + body[end:]
+    for group in fields[4]:
+        for other in group[1]:
+            for place in (4, 6):
+                other[place] += (len(new) - (end - start)) * (other[place] > start)
+    chunk[at + 1] = len(new)
+    new = thrift(fields)[1]
+    return moved + new + struct.pack("<I", len(new)) + b"PAR1"
+
+
+def test_sizes_in_the_page_indexes(theirs, tmp_path):
+    def change(index, at, place, by=1):
+        index[at][place] += by
+
+    (tmp_path / "good").write_bytes(with_index(theirs, ("l", "column"), lambda i: None))
+    assert verify(tmp_path / "good").returncode == 0
+    for which, edit, said in [
+            (("t", "offset"), lambda i: change(i, 2, 1), "bytes of values in a page, by the offset index"),
+            (("t", "offset"), lambda i: i[2].pop(), "sizes in the page index"),
+            (("l", "column"), lambda i: change(i, 6, 2), "repetition levels of 0"),
+            (("l", "column"), lambda i: change(i, 7, 5), "definition levels of 1"),
+            (("l", "column"), lambda i: i[7].append(0), "sizes in the page index")]:
+        refused(tmp_path, with_index(theirs, which, edit), said)
+
+
+def test_each_byte_belongs_to_something(theirs, ours, tmp_path):
+    for data in (theirs, ours):
+        at = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
+        assert refused(tmp_path, data[:at] + b"junk" + data[at:], "bytes that belong to no part of the file") == at
+        for i in range(4):
+            assert refused(tmp_path, data[:i] + b"?" + data[i + 1:], "no magic at the beginning") == i
+
+
+def test_zeros_in_front_of_a_row_group_are_parquet_javas(ours, tmp_path):
+    """It fills up to a block; anything but zeros there is not."""
+    fields = footer(ours)
+    length = struct.unpack("<I", ours[-8:-4])[0]
+    start = min(c[3].get(11, c[3][9]) for c in fields[4][1][1])
+    for filler, code in ((bytes(100), 0), (bytes(99) + b"x", 2)):
+        def move(f):
+            for number, group in enumerate(f[4]):
+                for chunk in group[1]:
+                    for place in (4, 6):
+                        chunk[place] += 100
+                    for place in (9, 11, 14):
+                        if chunk[3].get(place, 0) >= start:
+                            chunk[3][place] += 100
+                group[5] += 100 * number
+        # offset indexes name places too: without them, and so without what they need
+        def without(f):
+            move(f)
+            for group in f[4]:
+                for chunk in group[1]:
+                    for place in (4, 5, 6, 7):
+                        chunk.pop(place, None)
+        end = min(c[6] for g in fields[4] for c in g[1] if 6 in c)
+        body = ours[:start] + filler + ours[start:end]
+        data = body + ours[-8 - length:]
+        (tmp_path / "f").write_bytes(with_footer(data, without))
+        assert verify(tmp_path / "f").returncode == code
+
+
+def test_a_flipped_bit_of_the_footer_names_its_byte(ours, tmp_path):
+    """Whatever is refused says where; what is said is not far behind the bit."""
+    length = struct.unpack("<I", ours[-8:-4])[0]
+    rng, silent, far, count = random.Random(1), [], [], 0
+    for bit in rng.sample(range((len(ours) - 8 - length) * 8, len(ours) * 8), 500):
+        data = bytearray(ours)
+        data[bit // 8] ^= 1 << bit % 8
+        (tmp_path / "f").write_bytes(data)
+        done = verify(tmp_path / "f", "--json")
+        if done.returncode == 0:
+            continue
+        count += 1
+        answer = json.loads(done.stdout)
+        if answer["status"] == "CORRUPT" and (answer["offset"] is None or f"byte {answer['offset']}" not in done.stderr):
+            silent.append((bit, answer))
+        if answer["offset"] is not None and answer["offset"] < 4:
+            far.append((bit, answer))
+    assert count > 300 and not silent and not far, (count, len(silent), silent[:5], far[:5])
