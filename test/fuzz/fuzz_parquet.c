@@ -67,6 +67,25 @@ static void check_filter(const struct parquet_file *file, const struct parquet_f
     CHECK(whole < 0 || pruned == whole);
 }
 
+static enum status pass_page(void *context, const struct parquet_page_facts *page,
+                             struct error *err)
+{
+    UNUSED(context);
+    UNUSED(page);
+    UNUSED(err);
+    return STATUS_OK;
+}
+
+/* Whatever is said of these, it is an answer. */
+static void inspect(const struct parquet_file *file)
+{
+    struct error err;
+    (void)!parquet_file_verify_layout(file, &err);
+    for (size_t i = 0; i < file->group_count && i < GROUPS_MAX; i++)
+        for (uint32_t leaf = 0; leaf < file->leaf_count && leaf < FILTERS_MAX; leaf++)
+            (void)!parquet_file_pages(file, i, leaf, pass_page, NULL, &err);
+}
+
 static void scan_leaves(const struct parquet_file *file)
 {
     struct error err;
@@ -75,6 +94,7 @@ static void scan_leaves(const struct parquet_file *file)
     struct parquet_term terms[COUNT_OF(any) + 1];
     uint32_t count = 0;
     bool is_true = file->group_count <= GROUPS_MAX;
+    inspect(file);
     for (size_t i = 0; is_true && i < file->group_count; i++)
         is_true = parquet_file_verify(file, i, &err) == STATUS_OK;
     for (uint32_t i = 0; i < file->leaf_count && i < FILTERS_MAX; i++) {

@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,7 +36,14 @@ def test_no_columns_and_no_rows(tmp_path):
         assert pa.ipc.open_file(tmp_path / f"{name}.arrow").schema.names == pq.read_schema(source).names
     run("convert", tmp_path / "rows.arrow", tmp_path / "back.parquet")
     assert pq.read_table(tmp_path / "back.parquet").num_rows == 0
-    assert "without columns" in run("convert", tmp_path / "columns.arrow", tmp_path / "none.parquet", check=2).stderr
+    (tmp_path / "empty.ndjson").write_bytes(b"")
+    for source in ("columns.arrow", "empty.ndjson"):
+        assert "Parquet: a file needs a column" in run("convert", tmp_path / source, tmp_path / "none.parquet", check=2).stderr
+    empty = pa.table({"s": pa.array([{"t": {}}], pa.struct([("t", pa.struct([]))]))})
+    with pa.OSFile(str(tmp_path / "struct.arrow"), "wb") as file, pa.ipc.new_file(file, empty.schema) as writer:
+        writer.write_table(empty)
+    said = run("convert", tmp_path / "struct.arrow", tmp_path / "none.parquet", check=2).stderr
+    assert "Parquet: column t: a struct needs a member" in said and not (tmp_path / "none.parquet").exists()
 
 
 def test_ten_thousand_columns(tmp_path):
@@ -44,6 +53,27 @@ def test_ten_thousand_columns(tmp_path):
     assert json.loads(run("parquet", "head", tmp_path / "in.parquet").stdout.splitlines()[1])["column_9999"] is None
     run("convert", tmp_path / "in.parquet", tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").equals(rows)
+
+
+def seconds(*words):
+    began = time.process_time() + sum(os.times()[2:4])
+    run(*words)
+    return time.process_time() + sum(os.times()[2:4]) - began
+
+
+def test_time_goes_with_the_number_of_columns(tmp_path):
+    """Four times the columns take about four times as long, to verify, and to name most of them in any order."""
+    took = {"verify": {}, "columns": {}}
+    for columns in (10000, 40000):
+        names = [f"c{i}" for i in range(columns)]
+        path = tmp_path / f"{columns}.parquet"
+        pq.write_table(pa.table({n: pa.array([1], pa.int8()) for n in names}), path, write_statistics=False,
+                       store_schema=False, compression="none")
+        wanted = random.Random(1).sample(names, columns // 2)
+        took["verify"][columns] = min(seconds("parquet", "verify", path) for _ in range(3))
+        took["columns"][columns] = min(seconds("parquet", "cat", "--columns", ",".join(wanted[:18000]), path) for _ in range(3))
+    for what, times in took.items():
+        assert times[40000] < 7 * times[10000] + 0.1, (what, times)
 
 
 def test_a_hundred_thousand_row_groups(tmp_path):

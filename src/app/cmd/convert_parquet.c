@@ -113,6 +113,21 @@ static enum status add_pairs(const struct arrow_metadata *metadata, struct parqu
     return status;
 }
 
+/* What has no form in Parquet, in words of its own: a file, or a group of columns, of none. */
+static enum status check_columns(const struct arrow_field *fields, uint32_t count,
+                                 const struct arrow_field *above, struct error *err)
+{
+    if (count == 0 && above)
+        return error_set(err, STATUS_USAGE, "Parquet: column %.100s: a struct needs a member",
+                         above->name);
+    if (count == 0)
+        return error_set(err, STATUS_USAGE, "Parquet: a file needs a column");
+    for (uint32_t i = 0; i < count; i++)
+        if (fields[i].type == ARROW_STRUCT || fields[i].child_count)
+            TRY(check_columns(fields[i].children, fields[i].child_count, &fields[i], err));
+    return STATUS_OK;
+}
+
 enum status parquet_out_open(const struct arrow_schema *schema, const struct write_flags *flags,
                              struct sink sink, struct rows_out *out_rows, struct error *err)
 {
@@ -120,6 +135,7 @@ enum status parquet_out_open(const struct arrow_schema *schema, const struct wri
     struct parquet_writer *writer;
     struct buf columns = {0};
     struct arena arena;
+    TRY(check_columns(schema->fields, schema->field_count, NULL, err));
     arena_init(&arena, 0);
     enum status status = take_flags(flags, &arena, &columns, &options, err);
     if (status == STATUS_OK)
