@@ -218,6 +218,7 @@ def test_columns_are_chosen(tmp_path, container):
     assert arrow("cat", "--columns", "d,a", tmp_path / "in").stdout == \
         b'{"a":1,"d":"p"}\n{"a":2,"d":"q"}\n{"a":3,"d":"p"}\n'
     assert arrow("cat", "--columns", "ab", "--rows", "2", tmp_path / "in").stdout == b'{"ab":"x"}\n{"ab":null}\n'
+    assert arrow("cat", "--columns", '"ab",a', "--rows", "1", tmp_path / "in").stdout == b'{"a":1,"ab":"x"}\n'
     for words in ("c", "a,c", "a,", "", "B"):
         done = arrow("cat", "--columns", words, tmp_path / "in", check=3)
         assert done.stdout == b"" and b"there is no column" in done.stderr

@@ -176,6 +176,10 @@ def test_rows(tmp_path, codec):
     for line, record in zip(lines, records):
         assert_row(parsed(line), expected(SCHEMA, record))
     assert avro("cat", path, "--rows", "2").stdout.decode().splitlines() == lines[:2]
+    names = [f["name"] for f in SCHEMA["fields"]]
+    some = avro("cat", path, "--columns", f'{names[3]},"{names[1]}"', "--rows", "2").stdout.decode().splitlines()
+    assert [parsed(line) for line in some] == [{n: parsed(line)[n] for n in (names[1], names[3])} for line in lines[:2]]
+    assert b"there is no column nope" in avro("cat", path, "--columns", f"nope,{names[0]}", check=3).stderr
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate"])

@@ -10,7 +10,8 @@ enum word { SCHEMA, CAT, WORD_COUNT };
 struct request {
     enum word word;
     bool as_json;
-    uint64_t rows; /* that are still to be printed */
+    const char *columns; /* NULL: all */
+    uint64_t rows;       /* that are still to be printed */
     struct row_printer printer;
 };
 
@@ -253,12 +254,44 @@ static void write_value(struct json_writer *json, const struct avro_value *value
     }
 }
 
+/* The fields that are wanted, of records that are rows. */
+static enum status choose_fields(const struct request *request, const struct avro_type *type,
+                                 struct chosen_columns *out_chosen, struct error *err)
+{
+    struct arrow_schema names = {.field_count = type->field_count};
+    struct arena arena;
+    if (type->kind != AVRO_RECORD)
+        return error_set(err, STATUS_NOT_FOUND, "no records, and so no columns");
+    arena_init(&arena, 0); /* the schema is bounded */
+    names.fields = arena_alloc_zero(&arena, (size_t)type->field_count + 1, sizeof *names.fields);
+    for (uint32_t i = 0; names.fields && i < type->field_count; i++)
+        names.fields[i] = (struct arrow_field){.name = type->fields[i].name};
+    enum status status = names.fields ? columns_choose(&names, request->columns, out_chosen, err)
+                                      : error_set(err, STATUS_NO_MEMORY, "out of memory");
+    arena_deinit(&arena);
+    return status;
+}
+
+static void write_chosen(struct json_writer *json, const struct chosen_columns *chosen,
+                         const struct avro_value *record)
+{
+    json_write_object_begin(json);
+    for (uint32_t i = 0; i < chosen->schema.field_count; i++) {
+        json_write_key(json, record->type->fields[chosen->indices[i]].name);
+        write_value(json, &record->items[chosen->indices[i]]);
+    }
+    json_write_object_end(json);
+}
+
 static enum status print_rows(struct request *request, struct avro_reader *reader,
                               struct error *err)
 {
+    struct chosen_columns chosen = {.indices = NULL};
     static const size_t record_bytes_max = (size_t)4 << 30;
     struct arena arena;
     enum status status = STATUS_OK;
+    if (request->columns)
+        TRY(choose_fields(request, avro_reader_type(reader), &chosen, err));
     arena_init(&arena, record_bytes_max);
     for (; status == STATUS_OK && request->rows; request->rows--) {
         const struct avro_value *record;
@@ -267,10 +300,14 @@ static enum status print_rows(struct request *request, struct avro_reader *reade
         if (status != STATUS_OK)
             break;
         row_begin(&request->printer);
-        write_value(&request->printer.json, record);
+        if (request->columns)
+            write_chosen(&request->printer.json, &chosen, record);
+        else
+            write_value(&request->printer.json, record);
         status = row_end(&request->printer, err);
     }
     arena_deinit(&arena);
+    arena_deinit(&chosen.arena);
     status = status == STATUS_NOT_FOUND ? STATUS_OK : status;
     return rows_finish(&request->printer, status, err);
 }
@@ -292,6 +329,7 @@ int cmd_avro(struct invocation *invocation)
 {
     struct request request = {.rows = UINT64_MAX};
     request.as_json = cmd_take_flag(invocation, "--json");
+    request.columns = cmd_take_option(invocation, "--columns");
     if (!cmd_take_number(invocation, "--rows", &request.rows))
         return 2;
     static const char *const words[WORD_COUNT] = {"schema", "cat"};

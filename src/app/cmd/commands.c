@@ -323,7 +323,7 @@ static const struct command commands[] = {
         .about = "  schema    their columns\n"
                  "  cat       their rows, one JSON object a line\n"
                  "  verify    reads everything and names the first wrong byte",
-        .flags = {{"--columns", "A,B", "those alone (cat)"},
+        .flags = {{"--columns", "A,B", "those alone (cat); a name with a comma in double quotes"},
                   {"--rows", "N", "so many at most (cat); all"},
                   FLAG_JSON},
         .example = "sluice arrow cat --rows 10 --columns time,body FILE",
@@ -336,7 +336,9 @@ static const struct command commands[] = {
         .run = cmd_avro,
         .about = "  schema    their schema\n"
                  "  cat       their rows, one JSON object a line",
-        .flags = {{"--rows", "N", "so many at most (cat); all"}, FLAG_JSON},
+        .flags = {{"--columns", "A,B", "those alone (cat); a name with a comma in double quotes"},
+                  {"--rows", "N", "so many at most (cat); all"},
+                  FLAG_JSON},
         .example = "sluice avro cat --rows 10 FILE",
         .exits = exit_of_reading,
     },
