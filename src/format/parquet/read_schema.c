@@ -26,13 +26,18 @@ struct builder {
     struct error *err;
 };
 
-static enum status corrupt(const struct builder *builder, const char *what)
+static enum status refuse(const struct builder *builder, enum status status, const char *what)
 {
     size_t element = builder->at ? size_min(builder->at, builder->count) : 0;
     uint64_t at = element ? builder->elements[element - 1].at : builder->file->footer_offset;
-    error_set(builder->err, STATUS_CORRUPT, "parquet: schema element %zu, byte %" PRIu64 ": %s",
+    error_set(builder->err, status, "parquet: schema element %zu, byte %" PRIu64 ": %s",
               builder->at, at, what);
     return error_at(builder->err, at);
+}
+
+static enum status corrupt(const struct builder *builder, const char *what)
+{
+    return refuse(builder, STATUS_CORRUPT, what);
 }
 
 static enum status out_of_room(const struct builder *builder)
@@ -381,8 +386,7 @@ static enum status build_content(struct builder *builder, const struct schema_el
     node->slot_rep = (uint8_t)levels.rep;
     node->first_leaf = builder->leaf_count;
     if (element->child_count < 0 || (element->child_count == 0 && element->physical < 0))
-        return error_set(builder->err, STATUS_UNSUPPORTED,
-                         "parquet: schema element %zu: a group without columns", builder->at);
+        return refuse(builder, STATUS_UNSUPPORTED, "a group without columns");
     if (element->child_count == 0)
         status = build_leaf(builder, element, levels, path, field, node);
     else if (is_map && is_repeating && child->child_count == 2)
