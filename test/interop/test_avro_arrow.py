@@ -8,6 +8,7 @@ import pathlib
 import struct
 import subprocess
 import sys
+import time
 
 import chdb
 import fastavro
@@ -174,7 +175,7 @@ def test_other_programs_read_it(tmp_path, codec):
 
 @pytest.mark.parametrize("codec", CODECS.values())
 def test_files_of_fastavro(tmp_path, tool, codec):
-    """All but the column that is a union of several types and the record within itself."""
+    """All but the column that is a record within itself and the union of several types, which stands below."""
     left_out = ("either", "inner")
     schema = {**SCHEMA, "fields": [f for f in SCHEMA["fields"] if f["name"] not in left_out]}
     _, records = everything("null")
@@ -256,17 +257,85 @@ def test_fields_by_id(tmp_path, tool):
 
 # ---- what is refused ----
 
-@pytest.mark.parametrize("kind, values, message", [
-    (["int", "string"], [1], "column c: a union of several types"),
-    ({"type": "record", "name": "n", "fields": [{"name": "next", "type": ["null", "n"]}]}, [{"next": None}],
-     "a record within itself"),
-])
-def test_schemas_that_are_refused(tmp_path, kind, values, message):
+def multiplied(levels):
+    """A record of two records of two records: few types, and 2 to the power of the levels columns."""
+    kind = {"type": "record", "name": f"n{levels}", "fields": [{"name": "x", "type": "int"}]}
+    for level in range(levels - 1, -1, -1):
+        kind = {"type": "record", "name": f"n{level}", "fields": [
+            {"name": "a", "type": kind}, {"name": "b", "type": f"n{level + 1}"}]}
+    return kind
+
+
+ITSELF = {"type": "record", "name": "n", "fields": [{"name": "next", "type": ["null", "n"]}]}
+REFUSED = [
+    (ITSELF, 6, "column next: a record within itself"),
+    ({"type": "array", "items": {"type": "record", "name": "n", "fields": [
+        {"name": "branches", "type": {"type": "array", "items": "n"}}]}}, 6, "a record within itself"),
+    (["null", "int", ITSELF], 6, "column next: a record within itself"),
+    ([{"type": "fixed", "name": f"f{i}", "size": 1} for i in range(257)], 6, "column c: a union of more than 256 types"),
+    (multiplied(28), 5, "more than 16384 columns"),
+]
+
+
+@pytest.mark.parametrize("kind, code, message", REFUSED)
+def test_schemas_that_are_refused(tmp_path, kind, code, message):
+    from test_avro_command import container
     schema = {"type": "record", "name": "r", "fields": [{"name": "c", "type": kind}]}
-    with open(tmp_path / "a.avro", "wb") as file:
-        fastavro.writer(file, schema, [{"c": v} for v in values])
-    assert message in convert(tmp_path / "a.avro", tmp_path / "out.arrow", check=6).stderr
+    (tmp_path / "a.avro").write_bytes(container(schema, []))
+    assert message in convert(tmp_path / "a.avro", tmp_path / "out.arrow", check=code).stderr
     assert not (tmp_path / "out.arrow").exists()
+
+
+def test_many_names_take_no_quadratic_time(tmp_path):
+    """20,000 types with names, and each referred to again."""
+    from test_avro_command import container
+    count = 10000
+    schema = {"type": "record", "name": "r", "namespace": "some.space", "fields": [
+        *({"name": f"a{i}", "type": {"type": "fixed", "name": f"f{i}", "size": 1}} for i in range(count)),
+        *({"name": f"b{i}", "type": ["null", f"f{i}"]} for i in range(count))]}
+    (tmp_path / "a.avro").write_bytes(container(schema, [(1, bytes(2 * count))]))
+    began = time.monotonic()
+    assert "more than 16384 columns" in convert(tmp_path / "a.avro", tmp_path / "out.arrow", check=5).stderr
+    assert time.monotonic() - began < 10
+
+
+# ---- unions ----
+
+def test_unions_become_members(tmp_path):
+    one = {"type": "record", "name": "one", "fields": [{"name": "x", "type": "int"}]}
+    two = {"type": "record", "name": "two", "fields": [{"name": "x", "type": ["null", "long"]}]}
+    schema = {"type": "record", "name": "r", "fields": [
+        {"name": "c", "type": ["long", "null", "string", {"type": "array", "items": ["int", "string"]}]},
+        {"name": "d", "type": [one, two], "field-id": 7}, {"name": "e", "type": {"type": "map", "values": ["one", "two"]}}]}
+    rows = [{"c": 5, "d": ("one", {"x": 1}), "e": {"k": ("two", {"x": 4})}},
+            {"c": "text", "d": ("two", {"x": None}), "e": {}},
+            {"c": None, "d": ("two", {"x": 2}), "e": {"k": ("one", {"x": 4}), "l": ("two", {"x": None})}},
+            {"c": [1, "b"], "d": ("one", {"x": 3}), "e": {}}]
+    with open(tmp_path / "a.avro", "wb") as file:
+        fastavro.writer(file, schema, rows)
+    for ending in ("arrow", "parquet", "avro"):
+        convert(tmp_path / "a.avro", tmp_path / f"out.{ending}")
+        convert(tmp_path / f"out.{ending}", tmp_path / "back.arrow")
+        got = read_arrow(tmp_path / "back.arrow")
+
+        def member(i, value, count=2):
+            return {f"member{at}": value if at == i else None for at in range(count)}
+        assert got["c"].to_pylist() == [member(0, 5, 3), member(1, "text", 3), None,
+                                        member(2, [member(0, 1), member(1, "b")], 3)]
+        assert got["d"].to_pylist() == [member(0, {"x": 1}), member(1, {"x": None}), member(1, {"x": 2}), member(0, {"x": 3})]
+        assert [dict(v) for v in got["e"].to_pylist()] == [
+            {"k": member(1, {"x": 4})}, {}, {"k": member(0, {"x": 4}), "l": member(1, {"x": None})}, {}]
+    # Spark's Avro reader names them so: member0 for the first type that is not null.
+    assert not got.schema.field("d").nullable and got.schema.field("c").nullable
+
+
+def test_members_are_chosen_by_name(tmp_path, tool):
+    schema = {"type": "record", "name": "r", "fields": [{"name": "c", "type": ["null", "int", "string"]}]}
+    with open(tmp_path / "a.avro", "wb") as file:
+        fastavro.writer(file, schema, [{"c": 5}, {"c": "t"}, {"c": None}])
+    wants = pa.schema([("c", pa.struct([("member1", pa.string()), ("other", pa.int32()), ("member0", pa.int64())]))])
+    assert read_as(tmp_path, tool, wants)["c"].to_pylist() == [
+        {"member1": None, "other": None, "member0": 5}, {"member1": "t", "other": None, "member0": None}, None]
 
 
 def test_columns_that_are_refused(tmp_path):

@@ -184,6 +184,25 @@ static enum status open_avro(const struct arrow_schema *schema, const struct wri
 
 /* ---- any ---- */
 
+static uint64_t count_fields(const struct arrow_field *fields, uint32_t count)
+{
+    uint64_t sum = count;
+    for (uint32_t i = 0; i < count; i++)
+        sum += count_fields(fields[i].children, fields[i].child_count);
+    return sum;
+}
+
+/* Nothing is written that could not be read back. */
+static enum status check_columns(const struct arrow_schema *schema, struct error *err)
+{
+    uint32_t count_max = files_arrow_limits().field_count_max;
+    uint64_t count = count_fields(schema->fields, schema->field_count);
+    return count <= count_max
+               ? STATUS_OK
+               : error_set(err, STATUS_LIMIT, "%llu columns, nested ones counted: no more than %u",
+                           (unsigned long long)count, count_max);
+}
+
 enum status rows_out_open(enum file_format format, const struct arrow_schema *schema,
                           const struct write_flags *flags, struct sink sink,
                           struct rows_out *out_rows, struct error *err)
@@ -200,6 +219,9 @@ enum status rows_out_open(enum file_format format, const struct arrow_schema *sc
                          : flags->page_version ? "--page-version"
                          : flags->threads      ? "--threads"
                                                : "--row-group-rows");
+    TRY(arrow_schema_check_depth(schema, err));
+    if (format != FORMAT_PARQUET)
+        TRY(check_columns(schema, err));
     switch (format) {
     case FORMAT_PARQUET:
         return parquet_out_open(schema, flags, sink, out_rows, err);

@@ -34,6 +34,9 @@ enum arrow_type {
     ARROW_TYPE_COUNT
 };
 
+/* Levels of columns, those of the schema being the first: no format here reads or writes more. */
+enum { ARROW_DEPTH_MAX = 32 };
+
 struct arrow_origin; /* arrow_file.h */
 
 struct arrow_field {
@@ -69,6 +72,9 @@ struct arrow_schema {
 /* Deep copy; everything it holds is owned by `arena`. */
 enum status arrow_schema_copy(const struct arrow_schema *from, struct arena *arena,
                               struct arrow_schema *out_schema, struct error *err) MUST_CHECK;
+/* LIMIT, with the column's name: one that is nested deeper than ARROW_DEPTH_MAX. */
+enum status arrow_schema_check_depth(const struct arrow_schema *schema,
+                                     struct error *err) MUST_CHECK;
 /* Names, types, nullability, dictionaries, ids, in order; stable across versions. Never 0. Counts
  * the dictionary keys in, since a stored payload is read by them, and leaves origins out. */
 uint64_t arrow_schema_fingerprint(const struct arrow_schema *schema);
@@ -297,7 +303,7 @@ struct arrow_limits {
     size_t metadata_bytes_max; /* of one message; default 16 MiB */
     size_t body_bytes_max;     /* of one message, expanded */
     uint32_t field_count_max;  /* of a schema, nested ones counted; default 4,096 */
-    uint32_t depth_max;        /* default 32 */
+    uint32_t depth_max;        /* default ARROW_DEPTH_MAX */
 };
 
 struct arrow_limits arrow_limits_default(void);

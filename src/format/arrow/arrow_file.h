@@ -124,9 +124,9 @@ enum status arrow_file_next(struct arrow_file *file, struct arrow_batch *out_bat
 
 struct arrow_writer;
 
-/* Writes the head and the schema at once. Fields with an origin are written as what they were,
- * large and view types, lists of a fixed size and runs as the plain ones that they have become;
- * dictionaries as plain values, since a file may hold each but once. */
+/* Writes the head and the schema at once. LIMIT: arrow_schema_check_depth. Fields with an origin
+ * are written as what they were, large and view types, lists of a fixed size and runs as the plain
+ * ones that they have become; dictionaries as plain values, since a file may hold each but once. */
 enum status arrow_writer_create(const struct arrow_schema *schema, enum arrow_container container,
                                 enum arrow_compression compression, struct sink sink,
                                 struct arrow_writer **out_writer, struct error *err) MUST_CHECK;

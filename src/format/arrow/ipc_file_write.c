@@ -45,6 +45,7 @@ enum status arrow_writer_create(const struct arrow_schema *schema, enum arrow_co
                                 enum arrow_compression compression, struct sink sink,
                                 struct arrow_writer **out_writer, struct error *err)
 {
+    TRY(arrow_schema_check_depth(schema, err));
     struct arrow_writer *writer = mem_alloc_zero(1, sizeof *writer);
     enum status status;
     if (!writer)

@@ -10,7 +10,7 @@ struct arrow_limits arrow_limits_default(void)
     return (struct arrow_limits){.metadata_bytes_max = 16u << 20,
                                  .body_bytes_max = 1u << 30,
                                  .field_count_max = 4096,
-                                 .depth_max = 32};
+                                 .depth_max = ARROW_DEPTH_MAX};
 }
 
 static enum status invalid(struct error *err, const char *what)

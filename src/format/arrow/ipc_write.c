@@ -8,6 +8,8 @@
 #include "format/arrow/ipc_internal.h"
 #include "format/codec/codec.h"
 
+enum { DEPTH_OF_SHARING = 256 }; /* how far back a buffer of the same bytes is looked for */
+
 /* ---- batches ---- */
 
 struct body_buffer {
@@ -15,7 +17,7 @@ struct body_buffer {
     size_t length;           /* as in memory */
     uint64_t offset, stored; /* place and length in the body */
     size_t packed;           /* where the compressed form starts in `body.packed`; stored != 0 */
-    bool is_again;           /* the same bytes were placed before */
+    size_t twin;             /* the number of the first buffer of these bytes, plus 1; 0: it is */
 };
 
 struct body {
@@ -37,13 +39,11 @@ static void list_buffer(struct body *body, const void *data, int64_t length)
 {
     struct body_buffer buffer = {.data = data, .length = length > 0 ? (size_t)length : 0};
     const struct body_buffer *seen = (const void *)body->buffers.data;
-    for (size_t i = 0; buffer.length && i < body->buffers.length / sizeof *seen; i++) {
-        if (seen[i].data == data && seen[i].length == buffer.length) {
-            buffer = seen[i];
-            buffer.is_again = true;
-            break;
-        }
-    }
+    size_t count = body->buffers.length / sizeof *seen;
+    size_t first = count > DEPTH_OF_SHARING ? count - DEPTH_OF_SHARING : 0;
+    for (size_t i = first; buffer.length && i < count && !buffer.twin; i++)
+        if (seen[i].data == data && seen[i].length == buffer.length)
+            buffer.twin = seen[i].twin ? seen[i].twin : i + 1;
     buf_put(&body->buffers, &buffer, sizeof buffer);
 }
 
@@ -115,12 +115,9 @@ static enum status lay_out(struct body *body, struct error *err)
     size_t count = body->buffers.length / sizeof *buffers;
     for (size_t i = 0; i < count; i++) {
         struct body_buffer *buffer = &buffers[i];
-        if (buffer->is_again) { /* listed with its first twin's fields, before that had a place */
-            size_t twin = 0;
-            while (buffers[twin].data != buffer->data || buffers[twin].length != buffer->length)
-                twin++;
-            buffer->offset = buffers[twin].offset;
-            buffer->stored = buffers[twin].stored;
+        if (buffer->twin) {
+            buffer->offset = buffers[buffer->twin - 1].offset;
+            buffer->stored = buffers[buffer->twin - 1].stored;
             continue;
         }
         buffer->offset = body->bytes;
@@ -164,7 +161,7 @@ static void write_body(const struct body *body, struct buf *out)
 {
     const struct body_buffer *buffers = (const void *)body->buffers.data;
     for (size_t i = 0; i < body->buffers.length / sizeof *buffers; i++) {
-        if (buffers[i].is_again || !buffers[i].length)
+        if (buffers[i].twin || !buffers[i].length)
             continue;
         const void *data =
             body->compressor ? body->packed.data + buffers[i].packed : buffers[i].data;

@@ -216,6 +216,23 @@ enum status arrow_schema_copy(const struct arrow_schema *from, struct arena *are
     return STATUS_OK;
 }
 
+static bool is_deeper(const struct arrow_field *field, uint32_t levels)
+{
+    bool is = levels == 0;
+    for (uint32_t i = 0; !is && i < field->child_count; i++)
+        is = is_deeper(&field->children[i], levels - 1);
+    return is;
+}
+
+enum status arrow_schema_check_depth(const struct arrow_schema *schema, struct error *err)
+{
+    for (uint32_t i = 0; i < schema->field_count; i++)
+        if (is_deeper(&schema->fields[i], ARROW_DEPTH_MAX))
+            return error_set(err, STATUS_LIMIT, "column %.100s: nested deeper than %d levels",
+                             schema->fields[i].name, ARROW_DEPTH_MAX);
+    return STATUS_OK;
+}
+
 static bool texts_equal(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);

@@ -12,7 +12,7 @@ static inline bool avro_is_logical(const struct avro_type *type, const char *nam
     return type->logical_type && strcmp(type->logical_type, name) == 0;
 }
 
-/* The type of what is not null; NULL: a union of several. */
+/* The type of what is not null; the union itself where it has several. */
 const struct avro_type *avro_some_type(const struct avro_type *type, bool *out_is_nullable);
 bool avro_is_map(const struct avro_type *type);
 const struct avro_field *avro_map_fields(const struct avro_type *type); /* key, value */

@@ -118,8 +118,8 @@ bool avro_get_bytes(const struct avro_value *record, int32_t field_id, struct sp
 
 struct avro_limits {
     size_t block_bytes_max;  /* of one block, stored and expanded; default 256 MiB */
-    uint32_t type_count_max; /* of nodes in the schema; default 20,000 */
-    uint32_t depth_max;      /* of types and values; default 32 */
+    uint32_t type_count_max; /* of nodes in the schema; default 65,536 */
+    uint32_t depth_max; /* of types and values; default 128: a level of columns takes up to three */
 };
 
 struct avro_limits avro_limits_default(void);

@@ -10,10 +10,14 @@
  *   fixed                                      fixed; uuid with its extension
  *   record, array, map                         struct, list, map; an array that is a "map" too
  *   union of null and one type                 that type, nullable
+ *   union of several types                     struct with a nullable field a type: member0,
+ * member1,
+ *                                              ... (null is none of them, but makes it nullable)
  *   date, time-*, timestamp-*, decimal         with an origin (arrow_file.h) where tables have none
  *
- * A union of several types, a record within itself and a decimal of more than 76 digits are
- * UNSUPPORTED, with the column. A file whose records are no records has one column, "value".
+ * A record within itself, a union of more than 256 types and a decimal of more than 76 digits are
+ * UNSUPPORTED, with the column; more than 16,384 columns, nested ones counted, or ARROW_DEPTH_MAX
+ * levels are LIMIT. A file whose records are no records has one column, "value".
  */
 #ifndef SLUICE_FORMAT_AVRO_AVRO_ARROW_H
 #define SLUICE_FORMAT_AVRO_AVRO_ARROW_H
@@ -55,7 +59,7 @@ void avro_rows_close(struct avro_rows *rows); /* accepts NULL */
 /* The schema's JSON, with field ids; names that Avro does not take are written as Iceberg does
  * ("a b": a_x20b), with the name itself as iceberg-field-name. Times of seconds become
  * milliseconds, uint64 decimal(20, 0), times of nanoseconds and durations long. UNSUPPORTED:
- * intervals. INVALID: two fields of one name in a record. */
+ * intervals. INVALID: two fields of one name in a record. LIMIT: arrow_schema_check_depth. */
 enum status avro_schema_of(const struct arrow_schema *schema, struct buf *out,
                            struct error *err) MUST_CHECK;
 /* Appends a row of a batch of that schema to a record. */

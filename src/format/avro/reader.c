@@ -50,7 +50,7 @@ struct avro_reader {
 struct avro_limits avro_limits_default(void)
 {
     return (struct avro_limits){
-        .block_bytes_max = (size_t)256 << 20, .type_count_max = 20000, .depth_max = 32};
+        .block_bytes_max = (size_t)256 << 20, .type_count_max = 65536, .depth_max = 128};
 }
 
 /* ---- access ---- */

@@ -7,8 +7,10 @@
 #include "format/avro/avro_internal.h"
 #include "format/json/json.h"
 
+enum { NAME_CHAINS = 1024 };
+
 struct named_type {
-    const char *full_name; /* "ns.name", or "name" */
+    const char *space, *name; /* "" and "name", or "ns" and "name" */
     struct avro_type *type;
     struct named_type *next;
 };
@@ -16,7 +18,7 @@ struct named_type {
 struct schema_parser {
     struct arena *arena;
     const struct avro_limits *limits;
-    struct named_type *names;
+    struct named_type *names[NAME_CHAINS]; /* by a hash of the name, the last one first */
     uint32_t type_count, depth;
 };
 
@@ -73,17 +75,26 @@ static int32_t read_id(const struct json_value *object, const char *key)
     return json_get_i64(object, key, &id) && id >= 0 && id <= INT32_MAX ? (int32_t)id : -1;
 }
 
-static struct avro_type *find_name(const struct schema_parser *parser, const char *space,
+static struct named_type **chain_of(struct schema_parser *parser, const char *name)
+{
+    uint64_t hash = hash64_seeded(name, strlen(name), (uintptr_t)parser->arena);
+    return &parser->names[hash % NAME_CHAINS];
+}
+
+/* A name with dots is a full one; another one is looked for in `space`, then in none. */
+static struct avro_type *find_name(struct schema_parser *parser, const char *space,
                                    const char *name)
 {
-    bool is_full = strchr(name, '.') || !*space;
-    size_t prefix = is_full ? 0 : strlen(space) + 1;
+    const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
     struct avro_type *bare = NULL;
-    for (const struct named_type *at = parser->names; at; at = at->next) {
-        if (!is_full && strncmp(at->full_name, space, prefix - 1) == 0 &&
-            at->full_name[prefix - 1] == '.' && strcmp(at->full_name + prefix, name) == 0)
+    for (const struct named_type *at = *chain_of(parser, last); at; at = at->next) {
+        if (strcmp(at->name, last) != 0)
+            continue;
+        if (dot ? strncmp(at->space, name, (size_t)(dot - name)) == 0 &&
+                      strlen(at->space) == (size_t)(dot - name)
+                : strcmp(at->space, space) == 0)
             return at->type;
-        if (strcmp(at->full_name, name) == 0)
+        if (!dot && !*at->space && !bare)
             bare = at->type;
     }
     return bare;
@@ -107,13 +118,10 @@ static enum status enter_name(struct schema_parser *parser, const struct json_va
     struct named_type *entry = arena_alloc_zero(parser->arena, 1, sizeof *entry);
     if (!entry)
         return out_of_memory(err);
-    entry->full_name = dot || !*space ? name : arena_format(parser->arena, "%s.%s", space, name);
-    if (!entry->full_name)
-        return out_of_memory(err);
-    entry->type = type;
-    entry->next = parser->names;
-    parser->names = entry;
     type->name = dot ? dot + 1 : name;
+    struct named_type **chain = chain_of(parser, type->name);
+    *entry = (struct named_type){.space = space, .name = type->name, .type = type, .next = *chain};
+    *chain = entry;
     *out_space = space;
     return STATUS_OK;
 }

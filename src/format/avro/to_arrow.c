@@ -70,9 +70,11 @@ static const struct arrow_field *find(const struct avro_rows *rows,
                                       const struct arrow_field *wanted,
                                       const struct arrow_field *theirs, uint32_t *out_place)
 {
-    for (uint32_t i = 0; i < theirs->child_count; i++) {
-        const struct arrow_field *field = &theirs->children[i];
-        *out_place = i;
+    uint32_t count = theirs->child_count, first = *out_place < count ? *out_place : 0;
+    for (uint32_t i = 0; i < count; i++) { /* most stand at the same place as theirs */
+        uint32_t place = first + i < count ? first + i : first + i - count;
+        const struct arrow_field *field = &theirs->children[place];
+        *out_place = place;
         if (rows->options.binds_by_id && wanted->field_id ? field->field_id == wanted->field_id
                                                           : strcmp(field->name, wanted->name) == 0)
             return field;
@@ -83,6 +85,23 @@ static const struct arrow_field *find(const struct avro_rows *rows,
 static enum status bind(struct avro_rows *rows, const struct arrow_field *wanted,
                         const struct arrow_field *theirs, const struct avro_type *type,
                         struct column *column, struct error *err);
+
+/* The type of a union's member. */
+static const struct avro_type *member_type(const struct avro_type *type, uint32_t member)
+{
+    uint32_t at = 0;
+    for (uint32_t left = member;; at++) {
+        if (type->fields[at].type->kind != AVRO_NULL && left-- == 0)
+            return type->fields[at].type;
+    }
+}
+
+static const struct avro_type *child_type(const struct avro_type *type, uint32_t place)
+{
+    return type->kind == AVRO_UNION ? member_type(type, place)
+           : avro_is_map(type)      ? avro_map_fields(type)[place].type
+                                    : type->fields[place].type;
+}
 
 /* Binds the children of a struct, list or map. */
 static enum status bind_children(struct avro_rows *rows, const struct arrow_field *theirs,
@@ -102,8 +121,7 @@ static enum status bind_children(struct avro_rows *rows, const struct arrow_fiel
         const struct avro_type *type = NULL;
         if (found)
             type = rows->is_bare && theirs == &rows->file ? avro_reader_type(rows->reader)
-                   : avro_is_map(column->type) ? avro_map_fields(column->type)[child->place].type
-                                               : column->type->fields[child->place].type;
+                                                          : child_type(column->type, child->place);
         TRY(bind(rows, &wanted->children[i], found, type, child, err));
     }
     return STATUS_OK;
@@ -205,6 +223,22 @@ static enum status append_struct(const struct column *column, const struct avro_
     return STATUS_OK;
 }
 
+/* One member has the value; the others are null. */
+static enum status append_member(const struct column *column, const struct avro_value *value,
+                                 struct arrow_builder *builder, struct error *err)
+{
+    uint32_t member = 0;
+    for (uint32_t i = 0; column->type->fields[i].type != value->type; i++)
+        member += column->type->fields[i].type->kind != AVRO_NULL;
+    for (uint32_t i = 0; i < column->field->child_count; i++) {
+        const struct column *child = &column->children[i];
+        bool has_it = child->type && child->place == member;
+        TRY(append(child, has_it ? value : NULL, &builder->children[i], err));
+    }
+    arrow_close_struct(builder);
+    return STATUS_OK;
+}
+
 static enum status append_some(const struct column *column, const struct avro_value *value,
                                struct arrow_builder *builder, struct error *err)
 {
@@ -236,7 +270,8 @@ static enum status append_some(const struct column *column, const struct avro_va
     case ARROW_MAP:
         return append_map(column, value, builder, err);
     case ARROW_STRUCT:
-        return append_struct(column, value, builder, err);
+        return column->type->kind == AVRO_UNION ? append_member(column, value, builder, err)
+                                                : append_struct(column, value, builder, err);
     case ARROW_LIST:
         for (uint32_t i = 0; i < value->count; i++)
             TRY(append(&column->children[0], &value->items[i], &builder->children[0], err));

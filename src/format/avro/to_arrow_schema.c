@@ -4,7 +4,7 @@
  */
 #include "format/avro/arrow_internal.h"
 
-enum { DEPTH_MAX = 32, DECIMAL_DIGITS_MAX = 76, DECIMAL128_DIGITS = 38 };
+enum { COLUMNS_MAX = 16384, MEMBERS_MAX = 256, DECIMAL_DIGITS_MAX = 76, DECIMAL128_DIGITS = 38 };
 
 static enum status refuse(const struct arrow_field *field, const char *why, struct error *err)
 {
@@ -25,10 +25,8 @@ const struct avro_type *avro_some_type(const struct avro_type *type, bool *out_i
     for (uint32_t i = 0; i < type->field_count; i++) {
         if (type->fields[i].type->kind == AVRO_NULL)
             *out_is_nullable = true;
-        else if (some)
-            return NULL;
         else
-            some = type->fields[i].type;
+            some = some ? type : type->fields[i].type;
     }
     return some ? some : type->fields[0].type;
 }
@@ -123,48 +121,96 @@ static enum status set_bytes(const struct avro_type *type, struct arrow_field *f
 
 /* ---- nesting ---- */
 
-static enum status make_field(const struct avro_type *type, const char *name, int32_t id,
-                              uint32_t depth, struct arena *arena, struct arrow_field *out_field,
-                              struct error *err);
+/* A type that is being made, and those around it. */
+struct level {
+    const struct avro_type *type;
+    const struct level *outer;
+    uint32_t depth;
+};
 
-static enum status make_fields(const struct avro_field *from, uint32_t count,
-                               const char *const *names, uint32_t depth, struct arena *arena,
-                               struct arrow_field *field, struct error *err)
+struct making {
+    struct arena *arena;
+    struct error *err;
+    uint32_t fields_left; /* named types may be referred to many times: columns multiply */
+};
+
+static enum status make_field(struct making *making, const struct avro_field *from,
+                              const char *name, const struct level *outer,
+                              struct arrow_field *out_field);
+
+static enum status alloc_fields(struct making *making, uint32_t count, struct arrow_field *field)
 {
-    field->children = arena_alloc_zero(arena, count, sizeof *field->children);
+    if (count > making->fields_left)
+        return error_set(making->err, STATUS_LIMIT, "Avro: column %.100s: more than %d columns",
+                         field->name, COLUMNS_MAX);
+    making->fields_left -= count;
+    field->children = arena_alloc_zero(making->arena, count, sizeof *field->children);
     if (count && !field->children)
-        return out_of_memory(err);
+        return out_of_memory(making->err);
     field->child_count = count;
-    for (uint32_t i = 0; i < count; i++)
-        TRY(make_field(from[i].type,
-                       names                   ? names[i]
-                       : from[i].original_name ? from[i].original_name
-                                               : from[i].name,
-                       from[i].field_id, depth + 1, arena, &field->children[i], err));
     return STATUS_OK;
 }
 
-static enum status make_some(const struct avro_type *type, uint32_t depth, struct arena *arena,
-                             struct arrow_field *field, struct error *err)
+static enum status make_fields(struct making *making, const struct avro_field *from, uint32_t count,
+                               const char *const *names, const struct level *level,
+                               struct arrow_field *field)
+{
+    TRY(alloc_fields(making, count, field));
+    for (uint32_t i = 0; i < count; i++)
+        TRY(make_field(making, &from[i],
+                       names                   ? names[i]
+                       : from[i].original_name ? from[i].original_name
+                                               : from[i].name,
+                       level, &field->children[i]));
+    return STATUS_OK;
+}
+
+/* A struct with a nullable member for each type that is not null. */
+static enum status make_members(struct making *making, const struct avro_type *type,
+                                const struct level *level, struct arrow_field *field)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < type->field_count; i++)
+        count += type->fields[i].type->kind != AVRO_NULL;
+    if (count > MEMBERS_MAX)
+        return refuse(field, "a union of more than 256 types", making->err);
+    field->type = ARROW_STRUCT;
+    TRY(alloc_fields(making, count, field));
+    for (uint32_t i = 0, at = 0; i < type->field_count; i++) {
+        if (type->fields[i].type->kind == AVRO_NULL)
+            continue;
+        const char *name = arena_format(making->arena, "member%u", at);
+        if (!name)
+            return out_of_memory(making->err);
+        TRY(make_field(making, &type->fields[i], name, level, &field->children[at]));
+        field->children[at++].is_nullable = true;
+    }
+    return STATUS_OK;
+}
+
+static enum status make_some(struct making *making, const struct avro_type *type,
+                             const struct level *level, struct arrow_field *field)
 {
     static const char *const element_name[] = {"element"}, *const map_names[] = {"key", "value"};
     if (avro_is_map(type)) {
         field->type = ARROW_MAP;
-        TRY(make_fields(avro_map_fields(type), 2, map_names, depth, arena, field, err));
-        return field->children[0].is_nullable ? refuse(field, "a map whose keys may be null", err)
-                                              : STATUS_OK;
+        TRY(make_fields(making, avro_map_fields(type), 2, map_names, level, field));
+        return field->children[0].is_nullable
+                   ? refuse(field, "a map whose keys may be null", making->err)
+                   : STATUS_OK;
     }
     switch (type->kind) {
     case AVRO_NULL:
-    case AVRO_UNION: /* resolved */
         field->type = ARROW_NULL;
         return STATUS_OK;
+    case AVRO_UNION: /* of several: else resolved */
+        return make_members(making, type, level, field);
     case AVRO_BOOLEAN:
         field->type = ARROW_BOOL;
         return STATUS_OK;
     case AVRO_INT:
     case AVRO_LONG:
-        return set_integer(type, field, arena, err);
+        return set_integer(type, field, making->arena, making->err);
     case AVRO_FLOAT:
         field->type = ARROW_FLOAT;
         return STATUS_OK;
@@ -177,39 +223,47 @@ static enum status make_some(const struct avro_type *type, uint32_t depth, struc
         return STATUS_OK;
     case AVRO_BYTES:
     case AVRO_FIXED:
-        return set_bytes(type, field, arena, err);
+        return set_bytes(type, field, making->arena, making->err);
     case AVRO_ARRAY:
     case AVRO_MAP:
         field->type = ARROW_LIST;
-        return make_fields(type->fields, 1, element_name, depth, arena, field, err);
+        return make_fields(making, type->fields, 1, element_name, level, field);
     case AVRO_RECORD:
         field->type = ARROW_STRUCT;
-        return make_fields(type->fields, type->field_count, NULL, depth, arena, field, err);
+        return make_fields(making, type->fields, type->field_count, NULL, level, field);
     }
-    return refuse(field, "an unknown type", err);
+    return refuse(field, "an unknown type", making->err);
 }
 
-static enum status make_field(const struct avro_type *type, const char *name, int32_t id,
-                              uint32_t depth, struct arena *arena, struct arrow_field *out_field,
-                              struct error *err)
+static enum status make_field(struct making *making, const struct avro_field *from,
+                              const char *name, const struct level *outer,
+                              struct arrow_field *out_field)
 {
-    *out_field = (struct arrow_field){.name = name, .field_id = id > 0 ? id : 0};
-    if (depth > DEPTH_MAX)
-        return refuse(out_field, "a record within itself, or nested too deep", err);
-    const struct avro_type *some = avro_some_type(type, &out_field->is_nullable);
-    if (!some)
-        return refuse(out_field, "a union of several types", err);
-    return make_some(some, depth, arena, out_field, err);
+    *out_field =
+        (struct arrow_field){.name = name, .field_id = from->field_id > 0 ? from->field_id : 0};
+    const struct avro_type *some = avro_some_type(from->type, &out_field->is_nullable);
+    struct level level = {.type = some, .outer = outer, .depth = outer->depth + 1};
+    for (const struct level *at = outer; at && some->kind == AVRO_RECORD; at = at->outer)
+        if (at->type == some)
+            return refuse(out_field, "a record within itself, which columns cannot hold",
+                          making->err);
+    if (level.depth > ARROW_DEPTH_MAX)
+        return error_set(making->err, STATUS_LIMIT,
+                         "Avro: column %.100s: nested deeper than %d levels", name,
+                         ARROW_DEPTH_MAX);
+    return make_some(making, some, &level, out_field);
 }
 
 enum status avro_arrow_schema(const struct avro_type *type, struct arena *arena,
                               struct arrow_schema *out_schema, struct error *err)
 {
     struct arrow_field root = {.name = "record"};
+    struct making making = {.arena = arena, .err = err, .fields_left = COLUMNS_MAX};
     const struct avro_field only = {.name = "value", .field_id = -1, .type = type};
+    const struct level level = {.type = type}, none = {.type = NULL};
     TRY(type->kind == AVRO_RECORD
-            ? make_fields(type->fields, type->field_count, NULL, 0, arena, &root, err)
-            : make_fields(&only, 1, NULL, 0, arena, &root, err));
+            ? make_fields(&making, type->fields, type->field_count, NULL, &level, &root)
+            : make_fields(&making, &only, 1, NULL, &none, &root));
     *out_schema = (struct arrow_schema){.fields = root.children, .field_count = root.child_count};
     return STATUS_OK;
 }

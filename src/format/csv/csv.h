@@ -39,7 +39,7 @@ struct csv_reader_options {
     size_t block_bytes;        /* read at once; default 1 MiB */
     size_t row_bytes_max;      /* default 64 MiB; more than 1 GiB counts as that */
     size_t name_bytes_max;     /* of a column; default 4,096 */
-    uint32_t column_count_max; /* default 4,096 */
+    uint32_t column_count_max; /* default 16,384 */
     int64_t batch_rows;        /* default 16,384 */
     size_t batch_bytes;        /* of rows: ends a batch before its rows do; default 64 MiB */
     uint64_t batch_values;     /* the same for values; default 8 Mi */

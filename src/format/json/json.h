@@ -13,7 +13,12 @@
 
 #include "base/base.h"
 
-enum { JSON_DEPTH_MAX = 64 };
+/* Room for an Avro schema of ARROW_DEPTH_MAX levels of columns, each of which takes up to five. */
+enum { JSON_DEPTH_MAX = 192 };
+
+struct json_bits { /* bit d: of the container at depth d */
+    uint64_t words[JSON_DEPTH_MAX / 64];
+};
 
 /* ---- pull reader ---- */
 
@@ -34,7 +39,7 @@ enum json_event {
 struct json_reader {
     const uint8_t *start, *at, *end; /* borrowed */
     struct buf scratch;              /* strings that had escapes */
-    uint64_t object_bits;            /* bit d: the container at depth d is an object */
+    struct json_bits object_bits;    /* it is an object */
     uint32_t depth;
     uint8_t state;
     bool keep_bad_utf8; /* set after init: bad UTF-8 and lone surrogates do not fail, see
@@ -77,8 +82,8 @@ bool json_number_to_double(struct span text, double *out_value); /* nearest; fal
 /* Compact. Calls must form one value; commas and colons are put in. The buffer's `failed` is
  * checked by the caller with buf_status. */
 struct json_writer {
-    struct buf *out;    /* borrowed */
-    uint64_t more_bits; /* bit d: something was written at depth d */
+    struct buf *out;            /* borrowed */
+    struct json_bits more_bits; /* something was written in it */
     uint32_t depth;
     bool after_key;
 };

@@ -229,8 +229,9 @@ static enum status open_container(struct json_reader *reader, bool is_object, st
     if (reader->depth == JSON_DEPTH_MAX)
         return error_set(err, STATUS_LIMIT, "JSON at byte %zu: nested deeper than %d",
                          json_reader_offset(reader), JSON_DEPTH_MAX);
-    uint64_t bit = (uint64_t)1 << reader->depth++;
-    reader->object_bits = is_object ? reader->object_bits | bit : reader->object_bits & ~bit;
+    uint64_t bit = (uint64_t)1 << reader->depth % 64;
+    uint64_t *word = &reader->object_bits.words[reader->depth++ / 64];
+    *word = is_object ? *word | bit : *word & ~bit;
     reader->state = is_object ? STATE_FIRST_KEY : STATE_FIRST_VALUE;
     reader->at++;
     return STATUS_OK;
@@ -238,7 +239,8 @@ static enum status open_container(struct json_reader *reader, bool is_object, st
 
 static bool in_object(const struct json_reader *reader)
 {
-    return reader->depth && (reader->object_bits >> (reader->depth - 1) & 1);
+    uint32_t at = reader->depth - 1;
+    return reader->depth && (reader->object_bits.words[at / 64] >> at % 64 & 1);
 }
 
 static enum json_event close_container(struct json_reader *reader)

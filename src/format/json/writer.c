@@ -21,10 +21,11 @@ static void before_item(struct json_writer *writer)
     }
     if (writer->depth == 0 || writer->depth > JSON_DEPTH_MAX)
         return;
-    uint64_t bit = (uint64_t)1 << (writer->depth - 1);
-    if (writer->more_bits & bit)
+    uint64_t bit = (uint64_t)1 << (writer->depth - 1) % 64;
+    uint64_t *word = &writer->more_bits.words[(writer->depth - 1) / 64];
+    if (*word & bit)
         buf_put_byte(writer->out, ',');
-    writer->more_bits |= bit;
+    *word |= bit;
 }
 
 static void begin(struct json_writer *writer, uint8_t bracket)
@@ -33,7 +34,7 @@ static void begin(struct json_writer *writer, uint8_t bracket)
     if (writer->depth >= JSON_DEPTH_MAX)
         writer->out->failed = true;
     else
-        writer->more_bits &= ~((uint64_t)1 << writer->depth);
+        writer->more_bits.words[writer->depth / 64] &= ~((uint64_t)1 << writer->depth % 64);
     writer->depth++;
     buf_put_byte(writer->out, bracket);
 }

@@ -33,8 +33,8 @@ struct ndjson_limits {
     size_t block_bytes;        /* read at once; default 1 MiB */
     size_t line_bytes_max;     /* default 64 MiB; more than 1 GiB counts as that */
     size_t name_bytes_max;     /* of a member; default 4,096 */
-    uint32_t column_count_max; /* on all levels, elements of lists too; default 4,096 */
-    uint32_t depth_max;        /* levels of columns; default 32 */
+    uint32_t column_count_max; /* on all levels, elements of lists too; default 16,384 */
+    uint32_t depth_max;        /* levels of columns; default ARROW_DEPTH_MAX */
     int64_t batch_rows;        /* default 16,384 */
     size_t batch_bytes;        /* of lines: ends a batch before its rows do; default 64 MiB */
     uint64_t batch_values;     /* the same for values, nulls that fill up too; default 8 Mi */
