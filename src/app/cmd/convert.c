@@ -135,7 +135,7 @@ static enum status convert_file(struct env *env, struct conversion *conversion, 
     struct rows_in in;
     struct output output;
     TRY(input_open(env, from, &input, err));
-    enum status status = rows_in_open(conversion->from, input.source, &in, err);
+    enum status status = rows_in_open(conversion->from, conversion->to, input.source, &in, err);
     if (status == STATUS_OK) {
         status = output_open(env, to, &output, err);
         if (status == STATUS_OK) {

@@ -32,7 +32,8 @@ struct rows_in {
     void *state;
 };
 
-enum status rows_in_open(enum file_format format, struct byte_source source,
+/* `to`: what the rows are for. Dictionaries stay such for Arrow alone. */
+enum status rows_in_open(enum file_format format, enum file_format to, struct byte_source source,
                          struct rows_in *out_rows, struct error *err) MUST_CHECK;
 
 /* ---- convert_write.c ---- */

@@ -70,11 +70,12 @@ done:
 
 /* ---- Arrow ---- */
 
-/* Dictionaries become plain values: those of files may hold nulls, and be replaced. */
+/* Unless they go into Arrow again, dictionaries become plain values: those of files may hold nulls,
+ * and be replaced. */
 struct arrow_rows {
     struct arrow_file *file;
-    struct arrow_schema schema;
-    bool has_dictionaries;
+    struct arrow_schema schema; /* of the rows */
+    bool makes_plain;
     struct arena arena; /* of the schema */
 };
 
@@ -106,14 +107,51 @@ static enum status next_of_arrow(void *state, struct arrow_batch *out_batch, str
 {
     struct arrow_rows *rows = state;
     TRY(arrow_file_next(rows->file, out_batch, err));
-    enum status status = rows->has_dictionaries ? make_plain(rows, out_batch, err) : STATUS_OK;
+    enum status status = STATUS_OK;
+    if (rows->makes_plain)
+        status = make_plain(rows, out_batch, err);
+    else
+        out_batch->schema = &rows->schema;
     if (status != STATUS_OK)
         arrow_batch_deinit(out_batch);
     return status;
 }
 
-static enum status open_arrow(struct byte_source source, struct rows_in *out_rows,
-                              struct error *err)
+/* The dictionaries of a stream may be replaced; those of a file only grow, beyond what small
+ * indices can name, and then are in no order. */
+static bool loosen_dictionaries(struct arrow_field *fields, uint32_t count, struct arena *arena)
+{
+    bool is_done = true;
+    for (uint32_t i = 0; i < count && is_done; i++) {
+        if (fields[i].is_dictionary && fields[i].origin) {
+            struct arrow_origin *origin = arena_alloc(arena, sizeof *origin);
+            if (!origin)
+                return false;
+            *origin = *fields[i].origin;
+            origin->index_bits = 0;
+            origin->index_is_unsigned = origin->is_ordered = false;
+            fields[i].origin = origin;
+        }
+        is_done = loosen_dictionaries(fields[i].children, fields[i].child_count, arena);
+    }
+    return is_done;
+}
+
+static enum status make_schema(struct arrow_rows *rows, enum file_format to, struct error *err)
+{
+    const struct arrow_schema *given = arrow_file_schema(rows->file);
+    bool is_stream = arrow_file_facts(rows->file).container == ARROW_STREAM;
+    if (to != FORMAT_ARROW && to != FORMAT_ARROW_STREAM)
+        return arrow_plain_schema(given, &rows->arena, &rows->schema, &rows->makes_plain, err);
+    TRY(arrow_schema_copy(given, &rows->arena, &rows->schema, err));
+    if (is_stream && to == FORMAT_ARROW &&
+        !loosen_dictionaries(rows->schema.fields, rows->schema.field_count, &rows->arena))
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    return STATUS_OK;
+}
+
+static enum status open_arrow(struct byte_source source, enum file_format to,
+                              struct rows_in *out_rows, struct error *err)
 {
     struct arrow_limits limits = files_arrow_limits();
     struct arrow_rows *rows = mem_alloc_zero(1, sizeof *rows);
@@ -121,11 +159,8 @@ static enum status open_arrow(struct byte_source source, struct rows_in *out_row
     if (!rows)
         return error_set(err, STATUS_NO_MEMORY, "out of memory");
     TRY_OR_DONE(status, arrow_file_open(source, &limits, &rows->file, err));
-    TRY_OR_DONE(status, arrow_plain_schema(arrow_file_schema(rows->file), &rows->arena,
-                                           &rows->schema, &rows->has_dictionaries, err));
-    *out_rows =
-        (struct rows_in){rows->has_dictionaries ? &rows->schema : arrow_file_schema(rows->file),
-                         next_of_arrow, close_arrow, rows};
+    TRY_OR_DONE(status, make_schema(rows, to, err));
+    *out_rows = (struct rows_in){&rows->schema, next_of_arrow, close_arrow, rows};
     return STATUS_OK;
 done:
     close_arrow(rows);
@@ -194,7 +229,7 @@ static enum status open_avro(struct byte_source source, struct rows_in *out_rows
 
 /* ---- any ---- */
 
-enum status rows_in_open(enum file_format format, struct byte_source source,
+enum status rows_in_open(enum file_format format, enum file_format to, struct byte_source source,
                          struct rows_in *out_rows, struct error *err)
 {
     switch (format) {
@@ -202,7 +237,7 @@ enum status rows_in_open(enum file_format format, struct byte_source source,
         return open_parquet(source, out_rows, err);
     case FORMAT_ARROW:
     case FORMAT_ARROW_STREAM: /* told apart by its first bytes */
-        return open_arrow(source, out_rows, err);
+        return open_arrow(source, to, out_rows, err);
     case FORMAT_NDJSON:
         return open_ndjson(source, out_rows, err);
     case FORMAT_CSV:

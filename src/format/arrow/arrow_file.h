@@ -53,6 +53,7 @@ struct arrow_origin {
     int32_t list_size;
     uint8_t index_bits; /* of a dictionary's indices; 0: 32 */
     bool index_is_unsigned;
+    bool is_ordered; /* a dictionary whose values stand in their order */
     struct arrow_metadata metadata;
     uint8_t run_end_bits; /* was run-end encoded, with ends of so many bits; 0: was not */
 };
@@ -65,8 +66,7 @@ enum status arrow_metadata_add(struct arrow_metadata *metadata, struct arena *ar
 enum status arrow_plain_schema(const struct arrow_schema *schema, struct arena *arena,
                                struct arrow_schema *out_schema, bool *out_differs,
                                struct error *err) MUST_CHECK;
-/* A column of such a schema; `field` is that of `from`, which is borrowed. UNSUPPORTED: a
- * dictionary of nested values. */
+/* A column of such a schema; `field` is that of `from`, which is borrowed. */
 enum status arrow_plain_array(const struct arrow_field *field, const struct arrow_array *from,
                               struct arena *arena, struct arrow_array *out_array,
                               struct error *err) MUST_CHECK;
@@ -125,13 +125,16 @@ enum status arrow_file_next(struct arrow_file *file, struct arrow_batch *out_bat
 struct arrow_writer;
 
 /* Writes the head and the schema at once. LIMIT: arrow_schema_check_depth. Fields with an origin
- * are written as what they were, large and view types, lists of a fixed size and runs as the plain
- * ones that they have become; dictionaries as plain values, since a file may hold each but once. */
+ * are written as what they were, views and runs as the plain types that they have become.
+ * Dictionaries stay such, with the type of their indices, but for those within the values of
+ * another, which become plain. Where a batch has another dictionary than the one before, a stream
+ * replaces it, or adds what it has behind the values that were there. A file cannot replace: there
+ * it is added what its dictionary has not yet, and indices change. */
 enum status arrow_writer_create(const struct arrow_schema *schema, enum arrow_container container,
                                 enum arrow_compression compression, struct sink sink,
                                 struct arrow_writer **out_writer, struct error *err) MUST_CHECK;
-/* A batch of an equal schema. UNSUPPORTED: a dictionary of nested values. After any failure only
- * destroy is left. */
+/* A batch of an equal schema. In a file: LIMIT, a dictionary grown beyond the type of its indices;
+ * UNSUPPORTED, an ordered one that changes. After any failure only destroy is left. */
 enum status arrow_writer_write(struct arrow_writer *writer, const struct arrow_batch *batch,
                                struct error *err) MUST_CHECK;
 /* The mark of the end, and a file's footer. */

@@ -78,6 +78,13 @@ static inline struct arrow_field dictionary_value_field(const struct arrow_field
     return values;
 }
 
+/* Bytes of an index of a dictionary outside; in our arrays it has 4. */
+static inline size_t dictionary_index_width(const struct arrow_field *field)
+{
+    return field->origin && field->origin->index_bits ? field->origin->index_bits / 8u
+                                                      : sizeof(int32_t);
+}
+
 struct array_checking {
     bool trusts_dictionaries; /* in: their values were checked before */
     bool is_canonical;        /* out */

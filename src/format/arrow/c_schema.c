@@ -208,6 +208,8 @@ static bool fill_schema(struct c_memory *memory, const struct arrow_field *field
     begin_schema(memory, format, name, field->is_nullable, out);
     if (!name || !format || !put_metadata(arena, field, &out->metadata))
         return false;
+    if (field->is_dictionary && field->origin && field->origin->is_ordered)
+        out->flags |= ARROW_FLAG_DICTIONARY_ORDERED;
     if (field->is_dictionary)
         return fill_dictionary(memory, field, out);
     if (field->type != ARROW_MAP)
@@ -345,6 +347,7 @@ static enum status set_dictionary(const struct schema_making *making,
         return type_refuse(making, field, "a dictionary of a dictionary");
     int64_t bits = !is_plain ? row->width * 8 : row->type == ARROW_INT32 ? 32 : 64;
     field->is_dictionary = true;
+    origin->is_ordered = making->takes_origins && schema->flags & ARROW_FLAG_DICTIONARY_ORDERED;
     return field_set_index(making, field, origin, bits, row->kind != ARROW_ORIGIN_UINT);
 }
 

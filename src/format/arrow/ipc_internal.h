@@ -119,6 +119,42 @@ void outgoing_take_back(struct buf *out, size_t start);
 size_t ipc_write_schema_table(struct flat_writer *flat, const struct arrow_schema *schema);
 int64_t ipc_take_dictionary_id(int64_t *dictionaries, const struct arrow_field *field);
 
+/* One message each; `values` are of the type `field`, and have no dictionary in them. */
+enum status ipc_write_dictionary_batch(const struct arrow_field *field,
+                                       const struct arrow_array *values, int64_t id, bool is_delta,
+                                       enum arrow_compression compression, struct buf *out,
+                                       struct error *err) MUST_CHECK;
+enum status ipc_write_record_batch(const struct arrow_schema *schema,
+                                   const struct arrow_batch *batch,
+                                   enum arrow_compression compression, struct buf *out,
+                                   struct error *err) MUST_CHECK;
+
+/* ipc_dictionaries.c: what a stream or file has of its dictionaries so far, in the schema's order.
+ */
+struct written_dictionary {
+    struct arrow_array values;
+    bool is_written;
+    uint32_t *slots;   /* file: open addressing, the number of a value plus 1; NULL: not made yet */
+    size_t slot_count; /* a power of two */
+    int32_t null_index; /* with `slots`: of a value that is null; -1: none */
+    struct arena arena; /* of values */
+};
+
+/* What has to be written before a batch may refer to `column->dictionary`. */
+struct dictionary_change {
+    bool is_needed, is_delta;
+    struct arrow_array values;
+};
+
+/* Brings what was written and a column of the next batch together: in a file, indices that have
+ * other values by now are replaced. What is made is owned by `arena`. */
+enum status ipc_dictionary_settle(struct written_dictionary *written,
+                                  const struct arrow_field *field, bool may_replace,
+                                  struct arena *arena, struct arrow_array *column,
+                                  struct dictionary_change *out_change,
+                                  struct error *err) MUST_CHECK;
+void ipc_dictionary_deinit(struct written_dictionary *written);
+
 /* ---- batches ---- */
 
 /* Where a field's dictionary stands; in the order of the schema, outer before inner. */

@@ -103,6 +103,7 @@ static enum status read_dictionary(struct schema_reader *reader, const struct fl
                             : STATUS_OK;
     int64_t id = flat_number(flat, &encoding, 0, 8, 0);
     TRY(read_index_type(reader, &encoding, field, origin));
+    origin->is_ordered = reader->making.takes_origins && flat_number(flat, &encoding, 2, 1, 0) != 0;
     if (id < 0 || id == INT64_MAX)
         return type_refuse(&reader->making, field, "this dictionary id");
     for (int64_t i = 0; i < reader->dictionaries; i++)

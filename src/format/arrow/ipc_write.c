@@ -25,6 +25,8 @@ struct body {
     struct buf buffers;                  /* struct body_buffer */
     struct buf packed;                   /* compressed buffers, one after the other */
     struct codec_compressor *compressor; /* NULL: not compressed */
+    struct arena scratch;                /* buffers that are other than the arrays' */
+    bool failed;                         /* no memory for one */
     uint64_t bytes;
 };
 
@@ -53,22 +55,45 @@ static void list_node(struct body *body, int64_t length, int64_t null_count)
     buf_put_le64(&body->nodes, (uint64_t)null_count);
 }
 
+/* Indices in the width of the column's type. */
+static void list_indices(struct body *body, const struct arrow_field *field,
+                         const struct arrow_array *array)
+{
+    size_t width = dictionary_index_width(field);
+    const int32_t *indices = array->values;
+    if (width == sizeof *indices) {
+        list_buffer(body, indices, array->length * (int64_t)sizeof *indices);
+        return;
+    }
+    uint8_t *place = arena_alloc_zero(&body->scratch, (size_t)array->length + 1, width);
+    body->failed |= !place;
+    for (int64_t i = 0; place && i < array->length; i++) {
+        uint64_t index = (uint64_t)indices[i];
+        for (size_t byte = 0; byte < width; byte++)
+            place[(size_t)i * width + byte] = (uint8_t)(index >> 8 * byte);
+    }
+    list_buffer(body, place, array->length * (int64_t)width);
+}
+
 static void list_array(struct body *body, const struct arrow_field *field,
                        const struct arrow_array *array)
 {
-    enum arrow_layout layout = field->is_dictionary ? LAYOUT_FIXED : type_layout(field->type);
-    int64_t width = field->is_dictionary ? (int64_t)sizeof(int32_t) : type_width(field);
+    enum arrow_layout layout = type_layout(field->type);
     int64_t n = array->length;
     list_node(body, n, array->null_count);
-    if (layout == LAYOUT_NULL)
+    if (layout == LAYOUT_NULL && !field->is_dictionary)
         return;
     list_buffer(body, array->validity, array->null_count ? bits_bytes(n) : 0);
+    if (field->is_dictionary) {
+        list_indices(body, field, array);
+        return;
+    }
     switch (layout) {
     case LAYOUT_BITS:
         list_buffer(body, array->values, bits_bytes(n));
         break;
     case LAYOUT_FIXED:
-        list_buffer(body, array->values, n * width);
+        list_buffer(body, array->values, n * type_width(field));
         break;
     case LAYOUT_BYTES:
         list_buffer(body, array->offsets, (n + 1) * (int64_t)sizeof(int32_t));
@@ -84,9 +109,8 @@ static void list_array(struct body *body, const struct arrow_field *field,
     default:
         break;
     }
-    if (!field->is_dictionary)
-        for (uint32_t i = 0; i < field->child_count; i++)
-            list_array(body, &field->children[i], &array->children[i]);
+    for (uint32_t i = 0; i < field->child_count; i++)
+        list_array(body, &field->children[i], &array->children[i]);
 }
 
 /* Small buffers, and those that do not shrink, are stored as they are: -1 instead of a length. */
@@ -179,16 +203,18 @@ static void body_clear(struct body *body)
 }
 
 static enum status write_listed(struct batch_writer *writer, enum ipc_header type, int64_t length,
-                                int64_t dictionary_id, struct error *err)
+                                int64_t dictionary_id, bool is_delta, struct error *err)
 {
     struct outgoing message;
     struct body *body = &writer->body;
+    if (body->failed)
+        return error_set(err, STATUS_NO_MEMORY, "arrow: no memory to write a batch");
     TRY(buf_status(&body->nodes, "arrow: writing a batch", err));
     TRY(buf_status(&body->buffers, "arrow: writing a batch", err));
     TRY(lay_out(body, err));
     outgoing_begin(&message, writer->out, type);
     if (type == IPC_DICTIONARY_BATCH) {
-        struct flat_slot slots[] = {FLAT_LONG(dictionary_id), FLAT_OFFSET, FLAT_BYTE(0)};
+        struct flat_slot slots[] = {FLAT_LONG(dictionary_id), FLAT_OFFSET, FLAT_BYTE(is_delta)};
         flat_patch(&message.flat, message.header_at,
                    flat_table(&message.flat, slots, COUNT_OF(slots)));
         flat_patch(&message.flat, slots[1].at, write_record_batch(&message.flat, writer, length));
@@ -215,7 +241,40 @@ static enum status write_dictionaries(struct batch_writer *writer, const struct 
     struct arrow_field value_field = dictionary_value_field(field);
     body_clear(&writer->body);
     list_array(&writer->body, &value_field, values);
-    return write_listed(writer, IPC_DICTIONARY_BATCH, values->length, id, err);
+    return write_listed(writer, IPC_DICTIONARY_BATCH, values->length, id, false, err);
+}
+
+static enum status writer_init(struct batch_writer *writer, enum arrow_compression compression,
+                               struct buf *out, struct error *err)
+{
+    *writer = (struct batch_writer){.out = out, .compression = compression};
+    arena_init(&writer->body.scratch, 0);
+    enum codec codec = compression == ARROW_ZSTD ? CODEC_ZSTD : CODEC_LZ4_FRAME;
+    return compression == ARROW_UNCOMPRESSED
+               ? STATUS_OK
+               : codec_compressor_create(codec, 1, &writer->body.compressor, err);
+}
+
+/* `status`: of what was written since `start`. */
+static enum status writer_end(struct batch_writer *writer, size_t start, enum status status)
+{
+    if (status != STATUS_OK)
+        outgoing_take_back(writer->out, start);
+    codec_compressor_destroy(writer->body.compressor);
+    arena_deinit(&writer->body.scratch);
+    buf_deinit(&writer->body.nodes);
+    buf_deinit(&writer->body.buffers);
+    buf_deinit(&writer->body.packed);
+    return status;
+}
+
+static enum status write_record(struct batch_writer *writer, const struct arrow_schema *schema,
+                                const struct arrow_batch *batch, struct error *err)
+{
+    body_clear(&writer->body);
+    for (uint32_t i = 0; i < schema->field_count; i++)
+        list_array(&writer->body, &schema->fields[i], &batch->columns[i]);
+    return write_listed(writer, IPC_RECORD_BATCH, batch->length, 0, false, err);
 }
 
 enum status arrow_ipc_write_batch(const struct arrow_schema *schema,
@@ -223,26 +282,40 @@ enum status arrow_ipc_write_batch(const struct arrow_schema *schema,
                                   enum arrow_compression compression, struct buf *out,
                                   struct error *err)
 {
-    struct batch_writer writer = {.out = out, .compression = compression};
+    struct batch_writer writer;
     size_t start = out->length;
-    enum status status = STATUS_OK;
-    if (compression != ARROW_UNCOMPRESSED) {
-        enum codec codec = compression == ARROW_ZSTD ? CODEC_ZSTD : CODEC_LZ4_FRAME;
-        TRY_OR_DONE(status, codec_compressor_create(codec, 1, &writer.body.compressor, err));
+    enum status status = writer_init(&writer, compression, out, err);
+    for (uint32_t i = 0; status == STATUS_OK && i < schema->field_count; i++)
+        status = write_dictionaries(&writer, &schema->fields[i], &batch->columns[i], err);
+    if (status == STATUS_OK)
+        status = write_record(&writer, schema, batch, err);
+    return writer_end(&writer, start, status);
+}
+
+enum status ipc_write_record_batch(const struct arrow_schema *schema,
+                                   const struct arrow_batch *batch,
+                                   enum arrow_compression compression, struct buf *out,
+                                   struct error *err)
+{
+    struct batch_writer writer;
+    size_t start = out->length;
+    enum status status = writer_init(&writer, compression, out, err);
+    if (status == STATUS_OK)
+        status = write_record(&writer, schema, batch, err);
+    return writer_end(&writer, start, status);
+}
+
+enum status ipc_write_dictionary_batch(const struct arrow_field *field,
+                                       const struct arrow_array *values, int64_t id, bool is_delta,
+                                       enum arrow_compression compression, struct buf *out,
+                                       struct error *err)
+{
+    struct batch_writer writer;
+    size_t start = out->length;
+    enum status status = writer_init(&writer, compression, out, err);
+    if (status == STATUS_OK) {
+        list_array(&writer.body, field, values);
+        status = write_listed(&writer, IPC_DICTIONARY_BATCH, values->length, id, is_delta, err);
     }
-    for (uint32_t i = 0; i < schema->field_count; i++)
-        TRY_OR_DONE(status,
-                    write_dictionaries(&writer, &schema->fields[i], &batch->columns[i], err));
-    body_clear(&writer.body);
-    for (uint32_t i = 0; i < schema->field_count; i++)
-        list_array(&writer.body, &schema->fields[i], &batch->columns[i]);
-    TRY_OR_DONE(status, write_listed(&writer, IPC_RECORD_BATCH, batch->length, 0, err));
-done:
-    if (status != STATUS_OK)
-        outgoing_take_back(out, start);
-    codec_compressor_destroy(writer.body.compressor);
-    buf_deinit(&writer.body.nodes);
-    buf_deinit(&writer.body.buffers);
-    buf_deinit(&writer.body.packed);
-    return status;
+    return writer_end(&writer, start, status);
 }

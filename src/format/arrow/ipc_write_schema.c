@@ -165,10 +165,15 @@ static enum ipc_type type_id(const struct arrow_field *field, bool *out_is_origi
     return ids[field->type];
 }
 
-static size_t write_dictionary_encoding(struct flat_writer *flat, int64_t id)
+static size_t write_dictionary_encoding(struct flat_writer *flat, const struct arrow_field *field,
+                                        int64_t id)
 {
-    struct flat_slot index_type[] = {FLAT_INT(32), FLAT_BYTE(1)};
-    struct flat_slot encoding[] = {FLAT_LONG(id), FLAT_OFFSET, FLAT_BYTE(0)};
+    const struct arrow_origin *origin = field->origin;
+    int bits = (int)dictionary_index_width(field) * 8;
+    bool is_signed = !origin || !origin->index_bits || !origin->index_is_unsigned;
+    struct flat_slot index_type[] = {FLAT_INT(bits), FLAT_BYTE(is_signed)};
+    struct flat_slot encoding[] = {FLAT_LONG(id), FLAT_OFFSET,
+                                   FLAT_BYTE(origin && origin->is_ordered)};
     size_t at = flat_table(flat, encoding, COUNT_OF(encoding));
     flat_patch(flat, encoding[1].at, flat_table(flat, index_type, COUNT_OF(index_type)));
     return at;
@@ -235,7 +240,7 @@ static size_t write_field(struct schema_writer *schema, const struct arrow_field
                is_original ? write_original_type(flat, field) : write_plain_type(flat, field));
     if (field->is_dictionary) {
         int64_t id = ipc_take_dictionary_id(&schema->dictionaries, field);
-        flat_patch(flat, slots[4].at, write_dictionary_encoding(flat, id));
+        flat_patch(flat, slots[4].at, write_dictionary_encoding(flat, field, id));
     }
     if (pairs.count)
         write_field_pairs(flat, slots[6].at, &pairs);

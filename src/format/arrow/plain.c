@@ -102,6 +102,49 @@ static enum status put_bytes(const struct arrow_array *from, struct arena *arena
     return STATUS_OK;
 }
 
+/* The slots of a dictionary of lists, maps or structs; what is null takes that of a null behind it.
+ */
+static enum status gather_slots(const struct arrow_field *field, const struct arrow_array *from,
+                                struct arena *scratch, struct arena *arena, struct arrow_array *to,
+                                struct error *err)
+{
+    const int32_t *indices = from->values;
+    const struct arrow_array *values = from->dictionary;
+    struct arrow_builder builder = {0};
+    struct arrow_array null, both;
+    struct array_run *runs = arena_alloc_zero(scratch, (size_t)from->length + 1, sizeof *runs);
+    if (!runs)
+        return out_of_memory(err);
+    TRY(arrow_builder_init(&builder, field, err));
+    arrow_append_null(&builder);
+    enum status status = arrow_builder_failed(&builder) ? out_of_memory(err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = arrow_builder_view(&builder, scratch, &null, err);
+    if (status == STATUS_OK)
+        status = array_concat(field, values, &null, scratch, &both, err);
+    arrow_builder_deinit(&builder);
+    TRY(status);
+    for (int64_t i = 0; i < from->length; i++) {
+        bool is_valid = arrow_is_valid(from, i) && arrow_is_valid(values, indices[i]);
+        runs[i] = (struct array_run){.first = is_valid ? indices[i] : (int32_t)values->length,
+                                     .count = 1};
+    }
+    return array_gather(field, &both, runs, (size_t)from->length, arena, to, err);
+}
+
+static enum status look_up_nested(const struct arrow_field *field, const struct arrow_array *from,
+                                  struct arena *arena, struct arrow_array *to, struct error *err)
+{
+    struct arena scratch;
+    struct arrow_array slots;
+    struct arrow_field value_field = dictionary_value_field(field);
+    value_field.is_nullable = true;
+    arena_init(&scratch, arena->bytes_max);
+    enum status status = gather_slots(&value_field, from, &scratch, arena, &slots, err);
+    arena_deinit(&scratch);
+    return status == STATUS_OK ? arrow_plain_array(&value_field, &slots, arena, to, err) : status;
+}
+
 static enum status look_up(const struct arrow_field *field, const struct arrow_array *from,
                            struct arena *arena, struct arrow_array *to, struct error *err)
 {
@@ -119,8 +162,7 @@ static enum status look_up(const struct arrow_field *field, const struct arrow_a
     case LAYOUT_BYTES:
         return put_bytes(from, arena, to, err);
     default:
-        return error_set(err, STATUS_UNSUPPORTED, "arrow: column %.100s: a dictionary of %s",
-                         field->name, "lists, maps or structs");
+        return look_up_nested(field, from, arena, to, err);
     }
 }
 

@@ -247,8 +247,8 @@ bool arrow_origins_equal(const struct arrow_origin *a, const struct arrow_origin
            (a->kind == b->kind && a->unit == b->unit && a->precision == b->precision &&
             a->scale == b->scale && a->list_size == b->list_size &&
             a->index_bits == b->index_bits && a->index_is_unsigned == b->index_is_unsigned &&
-            a->run_end_bits == b->run_end_bits && texts_equal(a->timezone, b->timezone) &&
-            texts_equal(a->extension, b->extension));
+            a->is_ordered == b->is_ordered && a->run_end_bits == b->run_end_bits &&
+            texts_equal(a->timezone, b->timezone) && texts_equal(a->extension, b->extension));
 }
 
 static bool fields_equal(const struct arrow_field *a, const struct arrow_field *b, uint32_t count)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dictionaries from Arrow to Arrow: they stay such, with the type of their indices and their order, whatever
+becomes of them from batch to batch; and dictionaries of nested values to every format."""
+import json
+import pathlib
+import random
+import subprocess
+import sys
+
+import polars
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import sluice  # noqa: E402
+from columnar_data import make_nested_dictionary  # noqa: E402
+
+ENDINGS = ("arrow", "arrows")
+
+
+def run(*words, check=0):
+    done = subprocess.run([sluice.BINARY, *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == check, done.stderr
+    return done
+
+
+def write(path, batches, **options):
+    new = pa.ipc.new_file if path.suffix == ".arrow" else pa.ipc.new_stream
+    with new(path, batches[0].schema, options=pa.ipc.IpcWriteOptions(**options)) as out:
+        for batch in batches:
+            out.write_batch(batch)
+
+
+def read(path):
+    if path.suffix == ".arrow":
+        file = pa.ipc.open_file(path)
+        batches = [file.get_batch(i) for i in range(file.num_record_batches)]
+    else:
+        with pa.OSFile(str(path)) as file:
+            batches = list(pa.ipc.open_stream(file.read()))
+    for batch in batches:
+        batch.validate(full=True)
+    return batches
+
+
+def messages_of_dictionaries(path):
+    return json.loads(run("arrow", "verify", "--json", path).stdout)["dictionaries"]
+
+
+def column(words, values, index=pa.int8(), ordered=False):
+    at = {word: i for i, word in enumerate(words)}
+    kind = pa.dictionary(index, words.type if isinstance(words, pa.Array) else pa.utf8(), ordered)
+    words = words if isinstance(words, pa.Array) else pa.array(words, pa.utf8())
+    return pa.DictionaryArray.from_arrays(pa.array([None if v is None else at[v] for v in values], index), words,
+                                          ordered=ordered), kind
+
+
+def batches_of(dictionaries, index=pa.int8(), ordered=False):
+    made = []
+    for number, words in enumerate(dictionaries):
+        values = [words[i * 7 % len(words)] for i in range(9)] + [None]
+        made.append(pa.RecordBatch.from_arrays(
+            [column(words, values, index, ordered)[0], pa.array(range(number, number + 10))], ["d", "n"]))
+    return made
+
+
+SAME = [["a", "b", "c"]] * 3
+GROWING = [["a"], ["a", "b"], ["a", "b", "c", "d"]]
+SHRINKING = [["a", "b", "c"], ["a"], ["a", "b"]]
+CHANGING = [["a", "b"], ["b", "c", "a"], ["x"], ["", "a", "y"]]
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64()])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_a_dictionary_was_stays(tmp_path, ending, index):
+    for ordered in (False, True):
+        source, target = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+        batches = batches_of(SAME, index, ordered)
+        write(source, batches)
+        for codec in ("none", "lz4", "zstd"):
+            run("convert", "--force", "--compression", codec, source, target)
+            back = read(target)
+            assert [b.schema for b in back] == [batches[0].schema] * 3
+            assert back[0].schema.field("d").type.ordered == ordered
+            assert back == batches and back[2]["d"].dictionary.to_pylist() == ["a", "b", "c"]
+            assert messages_of_dictionaries(target) == 1  # it is written once
+
+
+@pytest.mark.parametrize("dictionaries, messages", [(GROWING, 3), (SHRINKING, 1), (CHANGING, 4)])
+@pytest.mark.parametrize("deltas", [False, True])
+def test_streams_follow(tmp_path, dictionaries, messages, deltas):
+    batches = batches_of(dictionaries, ordered=True)
+    write(tmp_path / "in.arrows", batches, emit_dictionary_deltas=deltas)
+    run("convert", tmp_path / "in.arrows", tmp_path / "out.arrows")
+    back = read(tmp_path / "out.arrows")
+    assert [b.to_pydict() for b in back] == [b.to_pydict() for b in batches]
+    assert [b.schema for b in back] == [b.schema for b in batches]
+    assert messages_of_dictionaries(tmp_path / "out.arrows") == messages
+
+
+@pytest.mark.parametrize("dictionaries, words", [(GROWING, "abcd"), (SHRINKING, "abc"), (CHANGING, ["a", "b", "c", "x", "", "y"])])
+def test_files_hold_what_a_stream_had(tmp_path, dictionaries, words):
+    """One dictionary with each value once: a file cannot replace it."""
+    batches = batches_of(dictionaries, ordered=True)
+    write(tmp_path / "in.arrows", batches)
+    run("convert", tmp_path / "in.arrows", tmp_path / "out.arrow")
+    back = read(tmp_path / "out.arrow")
+    assert [b.to_pydict() for b in back] == [b.to_pydict() for b in batches]
+    assert back[0].schema.field("d").type == pa.dictionary(pa.int32(), pa.utf8())
+    assert back[-1]["d"].dictionary.to_pylist() == list(words)
+    assert polars.read_ipc(tmp_path / "out.arrow", use_pyarrow=True)["n"].len() == sum(b.num_rows for b in batches)
+    run("arrow", "verify", tmp_path / "out.arrow")
+
+
+def test_many_changes_in_a_file(tmp_path):
+    """Of every layout; with nulls among the values, and more of them than a byte can name."""
+    rnd = random.Random(4)
+    kinds = {"text": (pa.utf8(), lambda i: f"word {i}"), "int": (pa.int64(), lambda i: i - 500),
+             "small": (pa.uint16(), lambda i: i), "fixed": (pa.binary(3), lambda i: i.to_bytes(3, "big")),
+             "bool": (pa.bool_(), lambda i: i % 2 == 0), "list": (pa.list_(pa.utf8()), lambda i: [str(i), None])}
+    made = []
+    for _ in range(30):
+        arrays = []
+        for kind, make in kinds.values():
+            words = [None if rnd.random() < .1 else make(i) for i in rnd.sample(range(1000), 50)]
+            indices = [None if rnd.random() < .1 else rnd.randrange(50) for _ in range(80)]
+            arrays.append(pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), pa.array(words, kind)))
+        made.append(pa.RecordBatch.from_arrays(arrays, list(kinds)))
+    write(tmp_path / "in.arrows", made)
+    for name in ("out.arrow", "out.arrows"):
+        run("convert", tmp_path / "in.arrows", tmp_path / name)
+        assert [b.to_pydict() for b in read(tmp_path / name)] == [b.to_pydict() for b in made], name
+    words = read(tmp_path / "out.arrow")[-1]["text"].dictionary.to_pylist()
+    assert len(words) - words.count(None) == len(set(words) - {None}) > 500
+    run("convert", tmp_path / "out.arrow", tmp_path / "again.arrow")
+    assert [b.to_pydict() for b in read(tmp_path / "again.arrow")] == [b.to_pydict() for b in made]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_dictionaries_within_others_and_within_lists(tmp_path, ending):
+    words = pa.array(["x", "y", None])
+    leaf = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2, 1], pa.int16()), words)
+    table = pa.table({"list": pa.ListArray.from_arrays(pa.array([0, 2, 2, 5]), leaf),
+                      "struct": pa.StructArray.from_arrays([leaf.slice(0, 3), pa.array([1, 2, 3])], ["d", "n"])})
+    for given in (table, make_nested_dictionary()):
+        source, target = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+        write(source, given.to_batches())
+        run("convert", "--force", source, target)
+        back = pa.Table.from_batches(read(target))
+        assert back.to_pylist() == given.to_pylist()
+        assert sum(pa.types.is_dictionary(kind) for kind in back.schema.types) == \
+            sum(pa.types.is_dictionary(kind) for kind in given.schema.types)
+    assert pa.types.is_dictionary(pa.Table.from_batches(table.to_batches()).schema.field("list").type.value_type)
+
+
+NESTED = {
+    "struct": pa.array([{"a": 1, "b": "x"}, {"a": None, "b": "y"}, None, {"a": 3, "b": None}],
+                       pa.struct([("a", pa.int32()), ("b", pa.utf8())])),
+    "list": pa.array([["p", None], [], None, ["q"] * 5], pa.list_(pa.utf8())),
+    "map": pa.array([[("k", 1)], [], None, [("l", None), ("m", 2)]], pa.map_(pa.utf8(), pa.int64())),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_dictionaries_of_nested_values(tmp_path, kind):
+    indices = [3, 0, None, 1, 2, 0, 0]
+    for number, (values, at) in enumerate([(NESTED[kind], indices), (NESTED[kind].slice(0, 0), [None, None])]):
+        rows = pa.table({"d": pa.DictionaryArray.from_arrays(pa.array(at, pa.int32()), values)})
+        source = tmp_path / f"in{number}.arrows"
+        write(source, rows.to_batches())
+        cat = run("arrow", "cat", source).stdout
+        for ending in ("parquet", "avro", "ndjson", "arrow"):
+            target = tmp_path / f"out{number}.{ending}"
+            run("convert", source, target)
+            words = {"parquet": ("parquet", "cat"), "avro": ("avro", "cat"), "arrow": ("arrow", "cat")}
+            assert (run(*words[ending], target).stdout if ending in words else target.read_text()) == cat, ending
+        assert pq.read_table(tmp_path / f"out{number}.parquet")["d"].to_pylist() == rows["d"].to_pylist()
+
+
+def test_a_dictionary_that_expands_without_end_is_refused(tmp_path):
+    """A value of a megabyte, named a hundred thousand times."""
+    value = pa.array([list(range(1 << 17))], pa.list_(pa.int64()))
+    rows = pa.table({"d": pa.DictionaryArray.from_arrays(pa.array([0] * 100000, pa.int8()), value)})
+    write(tmp_path / "in.arrows", rows.to_batches())
+    assert "d" in run("convert", tmp_path / "in.arrows", tmp_path / "out.parquet", check=5).stderr
+    run("convert", tmp_path / "in.arrows", tmp_path / "out.arrow")
+    assert (tmp_path / "out.arrow").stat().st_size < 3 << 20
