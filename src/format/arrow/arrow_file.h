@@ -5,8 +5,8 @@
  * Schema.fbs.
  *
  * Here columns may also have types that tables do not have: such a field carries an origin, which
- * says what it was. Refused (UNSUPPORTED, with the column and the type) are unions, run-end encoded
- * arrays, list views, and dictionaries that two columns share.
+ * says what it was. Refused (UNSUPPORTED, with the column and the type) are unions, runs of runs,
+ * and dictionaries that two columns share.
  *
  * Everything is verified before it is handed out: framing, the footer against the stream, bounds,
  * offsets, indices, UTF-8. A message names the message's byte in the file, and that of the first
@@ -125,7 +125,7 @@ enum status arrow_file_next(struct arrow_file *file, struct arrow_batch *out_bat
 struct arrow_writer;
 
 /* Writes the head and the schema at once. LIMIT: arrow_schema_check_depth. Fields with an origin
- * are written as what they were, views and runs as the plain types that they have become.
+ * are written as what they were, runs of equal values as the plain column that they have become.
  * Dictionaries stay such, with the type of their indices, but for those within the values of
  * another, which become plain. Where a batch has another dictionary than the one before, a stream
  * replaces it, or adds what it has behind the values that were there. A file cannot replace: there

@@ -26,7 +26,9 @@ struct body {
     struct buf packed;                   /* compressed buffers, one after the other */
     struct codec_compressor *compressor; /* NULL: not compressed */
     struct arena scratch;                /* buffers that are other than the arrays' */
+    struct buf view_counts;              /* of data buffers, for each column of views */
     bool failed;                         /* no memory for one */
+    const struct arrow_field *misfit;    /* a list of a fixed size with a slot of another one */
     uint64_t bytes;
 };
 
@@ -55,6 +57,13 @@ static void list_node(struct body *body, int64_t length, int64_t null_count)
     buf_put_le64(&body->nodes, (uint64_t)null_count);
 }
 
+static void *take_scratch(struct body *body, int64_t count, size_t width)
+{
+    void *place = arena_alloc_zero(&body->scratch, (size_t)count + 1, width);
+    body->failed |= !place;
+    return place;
+}
+
 /* Indices in the width of the column's type. */
 static void list_indices(struct body *body, const struct arrow_field *field,
                          const struct arrow_array *array)
@@ -65,8 +74,7 @@ static void list_indices(struct body *body, const struct arrow_field *field,
         list_buffer(body, indices, array->length * (int64_t)sizeof *indices);
         return;
     }
-    uint8_t *place = arena_alloc_zero(&body->scratch, (size_t)array->length + 1, width);
-    body->failed |= !place;
+    uint8_t *place = take_scratch(body, array->length, width);
     for (int64_t i = 0; place && i < array->length; i++) {
         uint64_t index = (uint64_t)indices[i];
         for (size_t byte = 0; byte < width; byte++)
@@ -74,6 +82,146 @@ static void list_indices(struct body *body, const struct arrow_field *field,
     }
     list_buffer(body, place, array->length * (int64_t)width);
 }
+
+/* ---- layouts that our arrays do not have ---- */
+
+static void list_offsets(struct body *body, const struct arrow_field *field,
+                         const struct arrow_array *array)
+{
+    int64_t count = array->length + 1;
+    if (origin_kind(field) != ARROW_ORIGIN_LARGE) {
+        list_buffer(body, array->offsets, count * (int64_t)sizeof(int32_t));
+        return;
+    }
+    int64_t *offsets = take_scratch(body, count, sizeof *offsets);
+    for (int64_t i = 0; offsets && i < count; i++)
+        offsets[i] = array->offsets[i];
+    list_buffer(body, offsets, count * (int64_t)sizeof *offsets);
+}
+
+/* Short values stand in their views, the others in one buffer. */
+static void list_views(struct body *body, const struct arrow_array *array)
+{
+    enum { INLINE_BYTES_MAX = 12 };
+    const uint8_t *values = array->values;
+    int64_t n = array->length, bytes = array->offsets[n];
+    uint8_t *views = take_scratch(body, n, ARROW_VIEW_BYTES);
+    for (int64_t i = 0; views && i < n; i++) {
+        uint8_t *view = views + i * ARROW_VIEW_BYTES;
+        int32_t at = array->offsets[i], length = array->offsets[i + 1] - at;
+        put_le32(view, (uint32_t)length);
+        if (length)
+            memcpy(view + 4, values + at,
+                   (size_t)(length <= INLINE_BYTES_MAX ? length : 4)); /* or its first bytes */
+        if (length > INLINE_BYTES_MAX)
+            put_le32(view + 12, (uint32_t)at); /* of buffer 0 */
+    }
+    list_buffer(body, views, n * ARROW_VIEW_BYTES);
+    buf_put_le64(&body->view_counts, bytes > 0);
+    if (bytes)
+        list_buffer(body, values, bytes);
+}
+
+/* Where the elements of each slot begin, then how many it has. */
+static void list_places(struct body *body, const struct arrow_array *array, size_t width)
+{
+    int64_t n = array->length;
+    for (int side = 0; side < 2; side++) {
+        uint8_t *numbers = take_scratch(body, n, width);
+        for (int64_t i = 0; numbers && i < n; i++) {
+            int32_t first = array->offsets[i];
+            int64_t number = side ? array->offsets[i + 1] - first : first;
+            if (width == sizeof(int32_t))
+                put_le32(numbers + (size_t)i * width, (uint32_t)number);
+            else
+                put_le64(numbers + (size_t)i * width, (uint64_t)number);
+        }
+        list_buffer(body, numbers, n * (int64_t)width);
+    }
+}
+
+/* The elements with a null slot's behind them. */
+static bool append_filler(struct body *body, const struct arrow_field *field, int32_t size,
+                          const struct arrow_array *elements, struct arrow_array *out)
+{
+    struct error ignored;
+    struct arrow_builder builder = {0};
+    struct arrow_array filler;
+    if (arrow_builder_init(&builder, field, &ignored) != STATUS_OK)
+        return false;
+    if (!field->is_dictionary)
+        arrow_append_many_zeros(&builder, size, field->is_nullable);
+    for (int32_t i = 0; field->is_dictionary && i < size; i++)
+        arrow_append_null(&builder);
+    bool is_done =
+        !arrow_builder_failed(&builder) &&
+        arrow_builder_view(&builder, &body->scratch, &filler, &ignored) == STATUS_OK &&
+        array_concat(field, elements, &filler, &body->scratch, out, &ignored) == STATUS_OK;
+    arrow_builder_deinit(&builder);
+    return is_done;
+}
+
+/* Elements of lists of a fixed size: null slots have such, too. NULL: no memory, or a misfit. */
+static const struct arrow_array *fixed_elements(struct body *body, const struct arrow_field *field,
+                                                const struct arrow_array *array)
+{
+    struct error ignored;
+    int32_t size = field->origin->list_size;
+    const struct arrow_field *child = &field->children[0];
+    struct array_run *runs = take_scratch(body, array->length, sizeof *runs);
+    struct arrow_array *both = take_scratch(body, 2, sizeof *both);
+    if (!runs || !both)
+        return NULL;
+    for (int64_t i = 0; i < array->length; i++) {
+        int32_t first = array->offsets[i], count = array->offsets[i + 1] - first;
+        bool is_valid = arrow_is_valid(array, i);
+        if (count != (is_valid ? size : 0))
+            body->misfit = field;
+        runs[i] = (struct array_run){.first = is_valid ? first : (int32_t)array->children[0].length,
+                                     .count = size};
+    }
+    if (body->misfit)
+        return NULL;
+    if (!array->null_count || size == 0)
+        return &array->children[0];
+    if (!append_filler(body, child, size, &array->children[0], both) ||
+        array_gather(child, both, runs, (size_t)array->length, &body->scratch, both + 1,
+                     &ignored) != STATUS_OK) {
+        body->failed = true;
+        return NULL;
+    }
+    return both + 1;
+}
+
+static void list_array(struct body *body, const struct arrow_field *field,
+                       const struct arrow_array *array);
+
+static void list_list(struct body *body, const struct arrow_field *field,
+                      const struct arrow_array *array)
+{
+    const struct arrow_array *elements = &array->children[0];
+    size_t view_width = list_view_width(field);
+    if (origin_kind(field) == ARROW_ORIGIN_FIXED_LIST)
+        elements = fixed_elements(body, field, array);
+    else if (view_width)
+        list_places(body, array, view_width);
+    else
+        list_offsets(body, field, array);
+    if (elements)
+        list_array(body, &field->children[0], elements);
+}
+
+static void list_map(struct body *body, const struct arrow_field *field,
+                     const struct arrow_array *array)
+{
+    list_offsets(body, field, array);
+    list_node(body, array->children[0].length, 0);
+    list_buffer(body, NULL, 0);
+    for (uint32_t i = 0; i < field->child_count; i++)
+        list_array(body, &field->children[i], &array->children[i]);
+}
+
+/* ---- columns ---- */
 
 static void list_array(struct body *body, const struct arrow_field *field,
                        const struct arrow_array *array)
@@ -96,21 +244,26 @@ static void list_array(struct body *body, const struct arrow_field *field,
         list_buffer(body, array->values, n * type_width(field));
         break;
     case LAYOUT_BYTES:
-        list_buffer(body, array->offsets, (n + 1) * (int64_t)sizeof(int32_t));
+        if (origin_kind(field) == ARROW_ORIGIN_VIEW) {
+            list_views(body, array);
+            break;
+        }
+        list_offsets(body, field, array);
         list_buffer(body, array->values, array->offsets[n]);
         break;
     case LAYOUT_LIST:
-        list_buffer(body, array->offsets, (n + 1) * (int64_t)sizeof(int32_t));
-        if (field->type == ARROW_MAP) {
-            list_node(body, array->children[0].length, 0);
-            list_buffer(body, NULL, 0);
-        }
+        if (field->type == ARROW_MAP)
+            list_map(body, field, array);
+        else
+            list_list(body, field, array);
+        break;
+    case LAYOUT_STRUCT:
+        for (uint32_t i = 0; i < field->child_count; i++)
+            list_array(body, &field->children[i], &array->children[i]);
         break;
     default:
         break;
     }
-    for (uint32_t i = 0; i < field->child_count; i++)
-        list_array(body, &field->children[i], &array->children[i]);
 }
 
 /* Small buffers, and those that do not shrink, are stored as they are: -1 instead of a length. */
@@ -160,11 +313,13 @@ static size_t write_record_batch(struct flat_writer *flat, const struct batch_wr
     const struct body *body = &writer->body;
     const struct body_buffer *buffers = (const void *)body->buffers.data;
     size_t count = body->buffers.length / sizeof *buffers;
-    struct flat_slot slots[] = {FLAT_LONG(length), FLAT_OFFSET, FLAT_OFFSET, FLAT_ABSENT};
+    struct flat_slot slots[] = {FLAT_LONG(length), FLAT_OFFSET, FLAT_OFFSET, FLAT_ABSENT,
+                                FLAT_ABSENT};
     struct flat_slot method[] = {
         FLAT_BYTE(writer->compression == ARROW_ZSTD ? IPC_CODEC_ZSTD : IPC_CODEC_LZ4),
         FLAT_BYTE(0)};
     slots[3].bytes = body->compressor ? 4 : 0;
+    slots[4].bytes = body->view_counts.length ? 4 : 0;
     size_t at = flat_table(flat, slots, COUNT_OF(slots));
     flat_patch(flat, slots[1].at,
                flat_structs(flat, body->nodes.data, body->nodes.length / 16, 16));
@@ -178,6 +333,9 @@ static size_t write_record_batch(struct flat_writer *flat, const struct batch_wr
         put_le32(flat->out->data + vector, (uint32_t)count);
     if (body->compressor)
         flat_patch(flat, slots[3].at, flat_table(flat, method, COUNT_OF(method)));
+    if (body->view_counts.length)
+        flat_patch(flat, slots[4].at,
+                   flat_structs(flat, body->view_counts.data, body->view_counts.length / 8, 8));
     return at;
 }
 
@@ -199,6 +357,7 @@ static void body_clear(struct body *body)
     buf_clear(&body->nodes);
     buf_clear(&body->buffers);
     buf_clear(&body->packed);
+    buf_clear(&body->view_counts);
     body->bytes = 0;
 }
 
@@ -207,8 +366,13 @@ static enum status write_listed(struct batch_writer *writer, enum ipc_header typ
 {
     struct outgoing message;
     struct body *body = &writer->body;
+    if (body->misfit)
+        return error_set(err, STATUS_INVALID,
+                         "arrow: column %.100s: a list of other than %d elements",
+                         body->misfit->name, (int)body->misfit->origin->list_size);
     if (body->failed)
         return error_set(err, STATUS_NO_MEMORY, "arrow: no memory to write a batch");
+    TRY(buf_status(&body->view_counts, "arrow: writing a batch", err));
     TRY(buf_status(&body->nodes, "arrow: writing a batch", err));
     TRY(buf_status(&body->buffers, "arrow: writing a batch", err));
     TRY(lay_out(body, err));
@@ -265,6 +429,7 @@ static enum status writer_end(struct batch_writer *writer, size_t start, enum st
     buf_deinit(&writer->body.nodes);
     buf_deinit(&writer->body.buffers);
     buf_deinit(&writer->body.packed);
+    buf_deinit(&writer->body.view_counts);
     return status;
 }
 

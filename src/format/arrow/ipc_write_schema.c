@@ -79,6 +79,22 @@ static const struct {
     {ARROW_ORIGIN_MONTHS, IPC_INTERVAL},
     {ARROW_ORIGIN_DAY_TIME, IPC_INTERVAL},
     {ARROW_ORIGIN_MONTH_DAY_NANO, IPC_INTERVAL},
+    {ARROW_ORIGIN_FIXED_LIST, IPC_FIXED_SIZE_LIST},
+};
+
+/* Those whose number says it all. */
+static const struct {
+    enum arrow_origin_kind kind;
+    enum arrow_type type;
+    enum ipc_type id;
+} other_layouts[] = {
+    {ARROW_ORIGIN_LARGE, ARROW_UTF8, IPC_LARGE_UTF8},
+    {ARROW_ORIGIN_LARGE, ARROW_BINARY, IPC_LARGE_BINARY},
+    {ARROW_ORIGIN_LARGE, ARROW_LIST, IPC_LARGE_LIST},
+    {ARROW_ORIGIN_VIEW, ARROW_UTF8, IPC_UTF8_VIEW},
+    {ARROW_ORIGIN_VIEW, ARROW_BINARY, IPC_BINARY_VIEW},
+    {ARROW_ORIGIN_LIST_VIEW, ARROW_LIST, IPC_LIST_VIEW},
+    {ARROW_ORIGIN_LARGE_LIST_VIEW, ARROW_LIST, IPC_LARGE_LIST_VIEW},
 };
 
 static size_t write_original_type(struct flat_writer *flat, const struct arrow_field *field)
@@ -88,7 +104,10 @@ static size_t write_original_type(struct flat_writer *flat, const struct arrow_f
     struct flat_slot decimal[] = {FLAT_INT(origin->precision), FLAT_INT(origin->scale),
                                   FLAT_INT(bits)};
     struct flat_slot time[] = {FLAT_SHORT(origin->unit), FLAT_INT(bits)};
+    struct flat_slot list_size[] = {FLAT_INT(origin->list_size)};
     switch (origin->kind) {
+    case ARROW_ORIGIN_FIXED_LIST:
+        return flat_table(flat, list_size, COUNT_OF(list_size));
     case ARROW_ORIGIN_HALF:
         return write_short(flat, IPC_HALF);
     case ARROW_ORIGIN_DECIMAL:
@@ -162,6 +181,9 @@ static enum ipc_type type_id(const struct arrow_field *field, bool *out_is_origi
             return original_types[i].type;
         }
     }
+    for (size_t i = 0; field->origin && i < COUNT_OF(other_layouts); i++)
+        if (other_layouts[i].kind == field->origin->kind && other_layouts[i].type == field->type)
+            return other_layouts[i].id;
     return ids[field->type];
 }
 

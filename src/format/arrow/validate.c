@@ -37,8 +37,14 @@ static bool null_slots_are_zero(const struct arrow_array *array, const void *val
     return true;
 }
 
+/* What a child's slots belong to: `each` of them to one of the parent's. */
+struct parent {
+    const struct arrow_array *array;
+    int64_t each;
+};
+
 static enum status check_validity(const struct arrow_field *field, struct arrow_array *array,
-                                  const struct arrow_array *parent, struct array_checking *checking,
+                                  const struct parent *parent, struct array_checking *checking,
                                   struct error *err)
 {
     if (array->length < 0 || array->length > INT32_MAX)
@@ -53,9 +59,10 @@ static enum status check_validity(const struct arrow_field *field, struct arrow_
         array->validity = NULL;
     if (field->is_nullable || array->null_count == 0)
         return STATUS_OK;
-    /* A struct that is null says nothing about its children. */
+    /* A parent that is null says nothing about its children. */
     for (int64_t i = 0; i < array->length; i++)
-        if (!arrow_is_valid(array, i) && (!parent || arrow_is_valid(parent, i)))
+        if (!arrow_is_valid(array, i) &&
+            (!parent || arrow_is_valid(parent->array, i / parent->each)))
             return wrong(field, checking, array->validity + i / 8, i,
                          "null in a column that has none", err);
     return STATUS_OK;
@@ -112,20 +119,25 @@ static enum status check_indices(const struct arrow_field *field, const struct a
 }
 
 static enum status check(const struct arrow_field *field, struct arrow_array *array,
-                         const struct arrow_array *parent, struct array_checking *checking,
+                         const struct parent *parent, struct array_checking *checking,
                          struct error *err);
 
 static enum status check_list(const struct arrow_field *field, struct arrow_array *array,
                               struct array_checking *checking, struct error *err)
 {
     TRY(check_offsets(field, array, checking, err));
+    int64_t size = origin_kind(field) == ARROW_ORIGIN_FIXED_LIST ? field->origin->list_size : 0;
+    struct parent parent = {.array = array, .each = size};
+    bool has_fillers = size && array->offsets[array->length] == array->length * size &&
+                       array->children[0].length == array->length * size;
     for (uint32_t i = 0; i < field->child_count; i++) {
         if (array->children[i].length != array->children[0].length)
             return invalid(field, err, "keys and values of different counts");
         if (array->offsets[array->length] > array->children[i].length)
             return wrong(field, checking, &array->offsets[array->length], array->length,
                          "offsets past the elements", err);
-        TRY(check(&field->children[i], &array->children[i], NULL, checking, err));
+        TRY(check(&field->children[i], &array->children[i], has_fillers ? &parent : NULL, checking,
+                  err));
     }
     return STATUS_OK;
 }
@@ -145,7 +157,7 @@ static enum status check_dictionary(const struct arrow_field *field, struct arro
 }
 
 static enum status check(const struct arrow_field *field, struct arrow_array *array,
-                         const struct arrow_array *parent, struct array_checking *checking,
+                         const struct parent *parent, struct array_checking *checking,
                          struct error *err)
 {
     TRY(check_validity(field, array, parent, checking, err));
@@ -170,9 +182,10 @@ static enum status check(const struct arrow_field *field, struct arrow_array *ar
         return check_list(field, array, checking, err);
     case LAYOUT_STRUCT:
         for (uint32_t i = 0; i < field->child_count; i++) {
+            struct parent slots = {.array = array, .each = 1};
             if (array->children[i].length != array->length)
                 return invalid(&field->children[i], err, "another length than its struct's");
-            TRY(check(&field->children[i], &array->children[i], array, checking, err));
+            TRY(check(&field->children[i], &array->children[i], &slots, checking, err));
         }
         return STATUS_OK;
     }
