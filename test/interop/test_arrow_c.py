@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C data and stream interfaces: batches of pyarrow through our structs and back, slot for slot, without a
-copy where the layout allows; our streams read by pyarrow, Polars and DuckDB."""
+copy where the layout allows; our streams read by pyarrow, Polars, DuckDB and nanoarrow."""
 import ctypes
 import gc
 import pathlib
@@ -9,6 +9,8 @@ import struct
 import sys
 
 import duckdb
+import nanoarrow
+from nanoarrow.c_array_stream import allocate_c_array_stream
 import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -423,6 +425,43 @@ def test_frames_of_polars_come_in(library):
         theirs = rows.to_arrow()
         for name in rows.columns:
             assert values(read[name]) == values(theirs[name]), name
+
+
+# What nanoarrow has Python values for; of maps it has none, and views of text end its process.
+NANOARROW = {
+    "bool": pa.array([True, None, False]), "i8": pa.array([-128, None, 5], pa.int8()), "u64": pa.array([2**64 - 1, 0, None], pa.uint64()),
+    "half": pa.array([1.5, None, -2.0], pa.float16()), "float": pa.array([0.5, None, float("inf")], pa.float32()),
+    "double": pa.array([5e-324, None, -1.0]), "text": pa.array(["a", None, "é" * 30]), "large": pa.array(["", "x", None], pa.large_string()),
+    "bytes": pa.array([b"\xff", None, b""]),
+    "fixed": pa.array([b"abc", None, b"xyz"], pa.binary(3)), "date": pa.array([0, None, -5], pa.date32()),
+    "time": pa.array([1, None, 86399], pa.time32("s")), "stamp": pa.array([1, None, -1], pa.timestamp("us", "UTC")),
+    "nanos": pa.array([10**18 + 1000, None, 0], pa.timestamp("ns")), "duration": pa.array([1, None, -7], pa.duration("ms")),
+    "decimal": pa.array([1, None, -5], pa.decimal128(20, 2)),
+    "list": pa.array([[1, None], None, []]), "large list": pa.array([["p"], None, []], pa.large_list(pa.string())),
+    "pairs": pa.array([[1, 2], None, [3, None]], pa.list_(pa.int16(), 2)), "struct": pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": ""}]),
+    "dictionary": pa.array(["x", None, "y"]).dictionary_encode(), "null": pa.nulls(3),
+}
+
+
+def test_nanoarrow_there_and_back(library):
+    """Its streams through us into its own reader, which checks buffers against lengths, and its builders' into ours."""
+    rows = pa.table(NANOARROW)
+    for given in (rows, rows.slice(1), rows.slice(3), pa.concat_tables([rows, rows.slice(0, 2)])):
+        made = stream_struct()
+        library("copy_stream", stream_of(nanoarrow.ArrayStream(given)), made)
+        stream = allocate_c_array_stream()
+        (ctypes.c_void_p * 5).from_address(stream._addr())[:] = made.words[:]
+        theirs = nanoarrow.ArrayStream(stream).read_all()
+        assert len(theirs) == given.num_rows
+        places = pa.array(range(given.num_rows), pa.int64())  # its own reader of halves looks past offsets
+        for number, name in enumerate(given.column_names):
+            straight = nanoarrow.Array(given[name].take(places))
+            assert theirs.child(number).to_pylist() == straight.to_pylist(), name
+    built = nanoarrow.Array([1, None, 3], nanoarrow.int64())
+    column = nanoarrow.c_array(built)
+    batch = nanoarrow.c_array_from_buffers(nanoarrow.struct({"n": nanoarrow.int64()}), 3, [None], children=[column])
+    back = copy_batch(library, pa.RecordBatch._import_from_c_capsule(*batch.__arrow_c_array__()))
+    assert back.to_pydict() == {"n": [1, None, 3]}
 
 
 def test_results_of_duckdb_come_in(library):

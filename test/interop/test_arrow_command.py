@@ -251,6 +251,40 @@ def spot(data, needle):
     return data.index(needle)
 
 
+def slot_at(data, table, slot):
+    """Where a field of a flatbuffer's table lies."""
+    vtable = table - int.from_bytes(data[table:table + 4], "little", signed=True)
+    return table + int.from_bytes(data[vtable + 4 + slot * 2:vtable + 6 + slot * 2], "little")
+
+
+def follow(data, at):
+    return at + int.from_bytes(data[at:at + 4], "little")
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_big_endian_is_refused(tmp_path, container):
+    """We write the byte order, which others leave to its default: turned around in the schema, and the footer."""
+    (tmp_path / "in").write_bytes(CONTAINERS["stream"](pa.table({"n": [1, 2]}), None))
+    os.rename(tmp_path / "in", tmp_path / "in.arrows")
+    target = tmp_path / ("out.arrow" if container == "file" else "out.arrows")
+    subprocess.run([str(sluice.BINARY), "convert", tmp_path / "in.arrows", target], check=True, stdout=subprocess.DEVNULL)
+    data = bytearray(target.read_bytes())
+    message = 8 + (8 if container == "file" else 0)
+    roots = [(follow(data, message), 2)]
+    if container == "file":
+        footer = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
+        roots.append((follow(data, footer), 1))
+    arrow("cat", target)
+    for root, slot in roots[::-1]:  # a file is read by its footer
+        endianness = slot_at(data, follow(data, slot_at(data, root, slot)), 0)
+        assert data[endianness:endianness + 2] == b"\0\0"
+        changed = bytearray(data)
+        changed[endianness] = 1
+        target.write_bytes(changed)
+        for word in ("cat", "schema", "verify"):
+            assert b"big-endian data" in arrow(word, target, check=6).stderr
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_verify_says_where(tmp_path, container):
     """One wrong byte in what a buffer holds: verify names the column and exactly that byte."""

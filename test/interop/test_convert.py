@@ -248,6 +248,33 @@ def test_metadata_of_schema_and_fields_stays(tmp_path, ending, other):
     assert "more than 4096 pairs" in convert(source, tmp_path / f"many{other}", check=5).stderr
 
 
+@pytest.mark.parametrize("ending", ["arrow", "arrows"])
+@pytest.mark.parametrize("other", ["arrow", "arrows"])
+def test_metadata_of_batches_and_footers_stays(tmp_path, ending, other):
+    """Any bytes; a stream has no footer."""
+    batch = pa.record_batch({"n": pa.array([1, 2]), "d": pa.array(["x", "y"]).dictionary_encode()})
+    given = [{b"first": b"\xff\0", b"e": b""}, None, {b"k" * 300: b"v" * 5000, **{str(i).encode(): b"" for i in range(50)}}]
+    footer = {b"of": b"the footer", b"\0": b"\xff"}
+    source, target = tmp_path / f"in.{ending}", tmp_path / f"out.{other}"
+    with pa.ipc.new_file(source, batch.schema, metadata=footer) if ending == "arrow" else \
+            pa.ipc.new_stream(source, batch.schema) as out:
+        for metadata in given:
+            out.write_batch(batch, custom_metadata=metadata)
+    convert("--compression", "lz4", source, target)
+    if other == "arrow":
+        file = pa.ipc.open_file(target)
+        back = [file.get_batch_with_custom_metadata(i) for i in range(file.num_record_batches)]
+        assert (dict(file.metadata) if file.metadata else None) == (footer if ending == "arrow" else None)
+    else:
+        back = list(pa.ipc.open_stream(target).iter_batches_with_custom_metadata())
+    assert [b.custom_metadata and dict(b.custom_metadata) for b in back] == given
+    assert all(b.batch.to_pydict() == batch.to_pydict() for b in back)
+    many = {str(i): "" for i in range(5000)}
+    with pa.ipc.new_stream(source, batch.schema) as out:
+        out.write_batch(batch, custom_metadata=many)
+    assert "more than 4096 pairs" in convert("--force", source, target, check=5).stderr
+
+
 def test_json_lines(given):
     directory, rows = given
     convert(directory / "in.arrow", directory / "out.ndjson")

@@ -122,6 +122,7 @@ static enum status convert(struct conversion *conversion, struct rows_in *in, st
 {
     struct rows_out out;
     struct sink sink = {.write = write_output, .context = output};
+    conversion->flags.footer = in->footer;
     TRY(rows_out_open(conversion->to, in->schema, &conversion->flags, sink, &out, err));
     enum status status = copy_rows(conversion, in, &out, err);
     out.close(out.state);

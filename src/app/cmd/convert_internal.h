@@ -30,6 +30,7 @@ struct rows_in {
     enum status (*next)(void *state, struct arrow_batch *out_batch, struct error *err);
     void (*close)(void *state);
     void *state;
+    const struct arrow_metadata *footer; /* of an Arrow file; NULL: none */
 };
 
 /* `to`: what the rows are for. Dictionaries stay such for Arrow alone. */
@@ -59,6 +60,8 @@ struct write_flags {
     uint64_t page_version, row_group_rows;
     uint64_t threads;         /* 0: as many as there are cores */
     struct executor executor; /* of so many, where there is more than one */
+    /* Arrow files alone */
+    const struct arrow_metadata *footer; /* NULL: none */
 };
 
 /* USAGE for a flag that the format has not. */

@@ -61,7 +61,7 @@ static enum status open_parquet(struct byte_source source, struct rows_in *out_r
     TRY_OR_DONE(status, keep_pairs(rows, err));
     const struct parquet_read_options options = {.schema = &rows->schema};
     TRY_OR_DONE(status, parquet_reader_create(rows->file, &options, &rows->reader, err));
-    *out_rows = (struct rows_in){&rows->schema, next_of_parquet, close_parquet, rows};
+    *out_rows = (struct rows_in){&rows->schema, next_of_parquet, close_parquet, rows, NULL};
     return STATUS_OK;
 done:
     close_parquet(rows);
@@ -160,7 +160,8 @@ static enum status open_arrow(struct byte_source source, enum file_format to,
         return error_set(err, STATUS_NO_MEMORY, "out of memory");
     TRY_OR_DONE(status, arrow_file_open(source, &limits, &rows->file, err));
     TRY_OR_DONE(status, make_schema(rows, to, err));
-    *out_rows = (struct rows_in){&rows->schema, next_of_arrow, close_arrow, rows};
+    *out_rows = (struct rows_in){&rows->schema, next_of_arrow, close_arrow, rows,
+                                 arrow_file_footer_metadata(rows->file)};
     return STATUS_OK;
 done:
     close_arrow(rows);
@@ -185,7 +186,7 @@ static enum status open_ndjson(struct byte_source source, struct rows_in *out_ro
     struct ndjson_reader *reader;
     TRY(ndjson_reader_create(source, NULL, &reader, err));
     *out_rows =
-        (struct rows_in){ndjson_reader_schema(reader), next_of_ndjson, close_ndjson, reader};
+        (struct rows_in){ndjson_reader_schema(reader), next_of_ndjson, close_ndjson, reader, NULL};
     return STATUS_OK;
 }
 
@@ -203,7 +204,7 @@ static enum status open_csv(struct byte_source source, struct rows_in *out_rows,
 {
     struct csv_reader *reader;
     TRY(csv_reader_create(source, NULL, &reader, err));
-    *out_rows = (struct rows_in){csv_reader_schema(reader), next_of_csv, close_csv, reader};
+    *out_rows = (struct rows_in){csv_reader_schema(reader), next_of_csv, close_csv, reader, NULL};
     return STATUS_OK;
 }
 
@@ -223,7 +224,7 @@ static enum status open_avro(struct byte_source source, struct rows_in *out_rows
 {
     struct avro_rows *rows;
     TRY(avro_rows_open(source, NULL, NULL, &rows, err));
-    *out_rows = (struct rows_in){avro_rows_schema(rows), next_of_avro, close_avro, rows};
+    *out_rows = (struct rows_in){avro_rows_schema(rows), next_of_avro, close_avro, rows, NULL};
     return STATUS_OK;
 }
 

@@ -41,8 +41,8 @@ static void close_arrow(void *state)
 }
 
 static enum status open_arrow(enum arrow_container container, const struct arrow_schema *schema,
-                              const char *compression, struct sink sink, struct rows_out *out_rows,
-                              struct error *err)
+                              const struct write_flags *flags, struct sink sink,
+                              struct rows_out *out_rows, struct error *err)
 {
     static const char *const names[] = {[ARROW_UNCOMPRESSED] = "none",
                                         [ARROW_LZ4_FRAME] = "lz4",
@@ -50,9 +50,13 @@ static enum status open_arrow(enum arrow_container container, const struct arrow
                                         [ARROW_ZSTD + 1] = NULL};
     struct arrow_writer *writer;
     int number = ARROW_UNCOMPRESSED;
-    if (compression)
-        TRY(find_name("--compression", names, compression, &number, err));
+    if (flags->compression)
+        TRY(find_name("--compression", names, flags->compression, &number, err));
     TRY(arrow_writer_create(schema, container, (enum arrow_compression)number, sink, &writer, err));
+    if (flags->footer && arrow_writer_set_footer_metadata(writer, flags->footer, err)) {
+        arrow_writer_destroy(writer);
+        return STATUS_NO_MEMORY;
+    }
     *out_rows = (struct rows_out){write_arrow, finish_arrow, close_arrow, writer};
     return STATUS_OK;
 }
@@ -226,9 +230,9 @@ enum status rows_out_open(enum file_format format, const struct arrow_schema *sc
     case FORMAT_PARQUET:
         return parquet_out_open(schema, flags, sink, out_rows, err);
     case FORMAT_ARROW:
-        return open_arrow(ARROW_FILE, schema, flags->compression, sink, out_rows, err);
+        return open_arrow(ARROW_FILE, schema, flags, sink, out_rows, err);
     case FORMAT_ARROW_STREAM:
-        return open_arrow(ARROW_STREAM, schema, flags->compression, sink, out_rows, err);
+        return open_arrow(ARROW_STREAM, schema, flags, sink, out_rows, err);
     case FORMAT_NDJSON:
         return open_json(sink, out_rows, err);
     case FORMAT_CSV:

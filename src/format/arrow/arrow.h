@@ -95,8 +95,9 @@ struct arrow_array {
 struct arrow_batch {
     const struct arrow_schema *schema; /* borrowed */
     int64_t length;
-    struct arrow_array *columns; /* schema->field_count */
-    struct arena arena;          /* owns the array structs, and buffers made for this batch */
+    struct arrow_array *columns;    /* schema->field_count */
+    struct arena arena;             /* owns the array structs, and buffers made for this batch */
+    struct arrow_metadata metadata; /* of its message in a stream or file of others; else none */
 };
 
 void arrow_batch_deinit(struct arrow_batch *batch); /* accepts a zeroed batch */

@@ -113,6 +113,8 @@ void arrow_file_close(struct arrow_file *file); /* accepts NULL */
 /* Lives as long as the file. */
 const struct arrow_schema *arrow_file_schema(const struct arrow_file *file);
 struct arrow_file_facts arrow_file_facts(const struct arrow_file *file);
+/* What a file's footer was given along, beside its schema's; of a stream: none. */
+const struct arrow_metadata *arrow_file_footer_metadata(const struct arrow_file *file);
 
 /* The next batch; the caller deinits it, before the next call, because dictionaries may be replaced
  * by then. Unlike ours, dictionaries may hold nulls. NOT_FOUND at the end; INVALID for damage,
@@ -133,8 +135,13 @@ struct arrow_writer;
 enum status arrow_writer_create(const struct arrow_schema *schema, enum arrow_container container,
                                 enum arrow_compression compression, struct sink sink,
                                 struct arrow_writer **out_writer, struct error *err) MUST_CHECK;
-/* A batch of an equal schema. In a file: LIMIT, a dictionary grown beyond the type of its indices;
- * UNSUPPORTED, an ordered one that changes. After any failure only destroy is left. */
+/* What the footer is given along; a stream, which has none, leaves it out. Copied. */
+enum status arrow_writer_set_footer_metadata(struct arrow_writer *writer,
+                                             const struct arrow_metadata *metadata,
+                                             struct error *err) MUST_CHECK;
+/* A batch of an equal schema, with its metadata. In a file: LIMIT, a dictionary grown beyond the
+ * type of its indices; UNSUPPORTED, an ordered one that changes. After any failure only destroy is
+ * left. */
 enum status arrow_writer_write(struct arrow_writer *writer, const struct arrow_batch *batch,
                                struct error *err) MUST_CHECK;
 /* The mark of the end, and a file's footer. */

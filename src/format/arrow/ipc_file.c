@@ -26,7 +26,8 @@ struct arrow_file {
     struct byte_source source;
     struct arrow_limits limits;
     struct arrow_schema schema;
-    struct arena arena; /* of schema and blocks */
+    struct arrow_metadata metadata; /* of the footer */
+    struct arena arena;             /* of schema, metadata and blocks */
     struct arrow_reader *reader;
     struct arrow_file_facts facts;
     uint64_t at, end;     /* stream: the next message, the source's end; file: end: the footer */
@@ -169,7 +170,12 @@ static enum status parse_footer(struct arrow_file *file, struct span bytes, stru
         return error_set(err, STATUS_NO_MEMORY, "arrow: no memory for a footer");
     TRY(read_blocks(file, &flat, &dictionaries, "dictionary", &sum, err));
     file->dictionary_count = file->block_count;
-    return read_blocks(file, &flat, &batches, "record batch", &sum, err);
+    TRY(read_blocks(file, &flat, &batches, "record batch", &sum, err));
+    struct schema_reader reader = {
+        .flat = &flat,
+        .making = {
+            .limits = &file->limits, .arena = &file->arena, .err = err, .takes_origins = true}};
+    return ipc_metadata_pairs_read(&reader, &root, 4, &file->metadata);
 }
 
 /* Whether the mark of the end lies behind all messages; `first` is where the schema ends. */
@@ -293,6 +299,11 @@ void arrow_file_close(struct arrow_file *file)
 const struct arrow_schema *arrow_file_schema(const struct arrow_file *file)
 {
     return &file->schema;
+}
+
+const struct arrow_metadata *arrow_file_footer_metadata(const struct arrow_file *file)
+{
+    return &file->metadata;
 }
 
 struct arrow_file_facts arrow_file_facts(const struct arrow_file *file)

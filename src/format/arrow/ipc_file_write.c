@@ -13,6 +13,7 @@ struct arrow_writer {
     enum arrow_container container;
     enum arrow_compression compression;
     struct sink sink;
+    struct arrow_metadata footer;
     struct arrow_schema given, schema; /* of the batches; of what is written */
     struct written_dictionary *dictionaries;
     size_t dictionary_count, dictionary_at; /* in the schema; of the batch at hand */
@@ -193,12 +194,25 @@ enum status arrow_writer_write(struct arrow_writer *writer, const struct arrow_b
     return status;
 }
 
+enum status arrow_writer_set_footer_metadata(struct arrow_writer *writer,
+                                             const struct arrow_metadata *metadata,
+                                             struct error *err)
+{
+    for (uint32_t i = 0; i < metadata->count; i++)
+        if (arrow_metadata_add(&writer->footer, &writer->arena, metadata->pairs[i].key,
+                               metadata->pairs[i].value) != STATUS_OK)
+            return error_set(err, STATUS_NO_MEMORY, "arrow: no memory for metadata");
+    return STATUS_OK;
+}
+
 static enum status put_footer(struct arrow_writer *writer, struct error *err)
 {
     struct flat_writer flat;
     struct buf *out = &writer->message;
     uint8_t length[4];
-    struct flat_slot slots[] = {FLAT_SHORT(IPC_METADATA_V5), FLAT_OFFSET, FLAT_OFFSET, FLAT_OFFSET};
+    struct flat_slot slots[] = {FLAT_SHORT(IPC_METADATA_V5), FLAT_OFFSET, FLAT_OFFSET, FLAT_OFFSET,
+                                FLAT_ABSENT};
+    slots[4].bytes = writer->footer.count ? 4 : 0;
     buf_clear(out);
     flat_begin(&flat, out);
     flat_patch(&flat, 0, flat_table(&flat, slots, COUNT_OF(slots)));
@@ -208,6 +222,8 @@ static enum status put_footer(struct arrow_writer *writer, struct error *err)
         flat_patch(
             &flat, slots[2 + i].at,
             flat_structs(&flat, blocks[i]->data, blocks[i]->length / BLOCK_BYTES, BLOCK_BYTES));
+    if (writer->footer.count)
+        ipc_write_metadata(&flat, slots[4].at, &writer->footer);
     TRY(buf_status(out, "arrow: writing a footer", err));
     put_le32(length, (uint32_t)out->length);
     TRY(put_message(writer, err));

@@ -63,8 +63,8 @@ enum { IPC_CODEC_NONE = -1, IPC_CODEC_LZ4 = 0, IPC_CODEC_ZSTD = 1 };
 /* The message at the start of `bytes`: its metadata and its body, in place. */
 struct ipc_message {
     struct flat_reader flat;
-    struct flat_table header;
-    int64_t type; /* enum ipc_header, or one that we do not know */
+    struct flat_table root, header; /* Message, and what it is about */
+    int64_t type;                   /* enum ipc_header, or one that we do not know */
     struct span body;
     size_t bytes; /* all of it */
 };
@@ -97,6 +97,10 @@ enum status ipc_schema_read(struct flat_reader *flat, const struct flat_table *t
                             struct arena *arena, struct arrow_schema *out_schema,
                             struct error *err) MUST_CHECK;
 
+/* Pairs in a slot of a table, owned by the schema's arena. */
+enum status ipc_metadata_pairs_read(struct schema_reader *reader, const struct flat_table *table,
+                                    uint32_t slot, struct arrow_metadata *metadata) MUST_CHECK;
+
 /* The type of a Field table. */
 enum status ipc_type_read(struct schema_reader *reader, const struct flat_table *table,
                           struct arrow_field *field, struct arrow_origin *origin) MUST_CHECK;
@@ -106,11 +110,15 @@ enum status ipc_type_read(struct schema_reader *reader, const struct flat_table 
 /* A message on its way out. */
 struct outgoing {
     struct flat_writer flat;
-    size_t start;                    /* of the message in the output */
-    size_t header_at, body_bytes_at; /* to be patched */
+    size_t start;                                 /* of the message in the output */
+    size_t header_at, body_bytes_at, metadata_at; /* to be patched */
 };
 
-void outgoing_begin(struct outgoing *message, struct buf *out, enum ipc_header type);
+void outgoing_begin(struct outgoing *message, struct buf *out, enum ipc_header type,
+                    bool has_metadata);
+/* A vector of pairs, referred to from a slot. */
+void ipc_write_metadata(struct flat_writer *flat, size_t slot_at,
+                        const struct arrow_metadata *metadata);
 /* Pads, so that what follows lies on a multiple of 64, and fills in both sizes. */
 void outgoing_end(struct outgoing *message, uint64_t body_bytes);
 /* Outputs stay as they were: what was written since `start` goes, and so does a failure of it. */

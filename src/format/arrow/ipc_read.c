@@ -610,6 +610,17 @@ enum status ipc_dictionary_batch_read(struct arrow_reader *reader, struct ipc_me
     return STATUS_OK;
 }
 
+static enum status read_batch_metadata(struct batch_reader *batch, struct ipc_message *message,
+                                       struct arrow_metadata *metadata)
+{
+    struct schema_reader reader = {.flat = &message->flat,
+                                   .making = {.limits = &batch->reader->limits,
+                                              .arena = batch->making.arena,
+                                              .err = batch->making.err,
+                                              .takes_origins = true}};
+    return ipc_metadata_pairs_read(&reader, &message->root, 4, metadata);
+}
+
 enum status ipc_record_batch_read(struct arrow_reader *reader, struct ipc_message *message,
                                   struct arrow_batch *out_batch, struct error *err)
 {
@@ -628,6 +639,8 @@ enum status ipc_record_batch_read(struct arrow_reader *reader, struct ipc_messag
         TRY_OR_DONE(status, read_column(&batch, &schema->fields[i], result.length, false,
                                         &result.columns[i]));
     TRY_OR_DONE(status, end_batch(&batch));
+    if (reader->keeps_current_only)
+        TRY_OR_DONE(status, read_batch_metadata(&batch, message, &result.metadata));
     *out_batch = result;
 done:
     if (status != STATUS_OK) {

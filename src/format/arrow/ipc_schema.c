@@ -49,6 +49,7 @@ enum status ipc_metadata_read(struct span metadata, uint64_t left,
     struct flat_table root = flat_root(flat);
     int64_t version = flat_number(flat, &root, 0, 2, 0);
     message.type = flat_number(flat, &root, 1, 1, 0);
+    message.root = root;
     message.header = flat_child(flat, &root, 2);
     int64_t body_bytes = flat_number(flat, &root, 3, 8, 0);
     if (flat->failed || !message.header.at)
@@ -214,6 +215,19 @@ static enum status read_field(struct schema_reader *reader, const struct flat_ta
     return STATUS_OK;
 }
 
+enum status ipc_metadata_pairs_read(struct schema_reader *reader, const struct flat_table *table,
+                                    uint32_t slot, struct arrow_metadata *metadata)
+{
+    struct flat_reader *flat = reader->flat;
+    struct flat_vector pairs = flat_vector(flat, table, slot, 4);
+    for (uint32_t i = 0; !flat->failed && i < pairs.count; i++) {
+        struct flat_table pair = flat_element(flat, &pairs, i);
+        TRY(schema_set_metadata(&reader->making, metadata, flat_text(flat, &pair, 0),
+                                flat_text(flat, &pair, 1)));
+    }
+    return flat->failed ? invalid(reader->making.err, "damaged metadata") : STATUS_OK;
+}
+
 enum status ipc_schema_read(struct flat_reader *flat, const struct flat_table *table,
                             const struct arrow_limits *limits, bool takes_origins,
                             struct arena *arena, struct arrow_schema *out_schema, struct error *err)
@@ -233,12 +247,8 @@ enum status ipc_schema_read(struct flat_reader *flat, const struct flat_table *t
         return schema_no_memory(&reader.making);
     enum status status = flat->failed ? invalid(err, "damaged schema")
                                       : read_fields(&reader, &fields, 1, &schema.fields);
-    struct flat_vector pairs = flat_vector(flat, table, 2, 4);
-    for (uint32_t i = 0; status == STATUS_OK && !flat->failed && i < pairs.count; i++) {
-        struct flat_table pair = flat_element(flat, &pairs, i);
-        status = schema_set_metadata(&reader.making, &schema.metadata, flat_text(flat, &pair, 0),
-                                     flat_text(flat, &pair, 1));
-    }
+    if (status == STATUS_OK)
+        status = ipc_metadata_pairs_read(&reader, table, 2, &schema.metadata);
     mem_free(reader.ids);
     if (status != STATUS_OK)
         return status;

@@ -362,7 +362,8 @@ static void body_clear(struct body *body)
 }
 
 static enum status write_listed(struct batch_writer *writer, enum ipc_header type, int64_t length,
-                                int64_t dictionary_id, bool is_delta, struct error *err)
+                                int64_t dictionary_id, bool is_delta,
+                                const struct arrow_metadata *metadata, struct error *err)
 {
     struct outgoing message;
     struct body *body = &writer->body;
@@ -376,7 +377,7 @@ static enum status write_listed(struct batch_writer *writer, enum ipc_header typ
     TRY(buf_status(&body->nodes, "arrow: writing a batch", err));
     TRY(buf_status(&body->buffers, "arrow: writing a batch", err));
     TRY(lay_out(body, err));
-    outgoing_begin(&message, writer->out, type);
+    outgoing_begin(&message, writer->out, type, metadata && metadata->count);
     if (type == IPC_DICTIONARY_BATCH) {
         struct flat_slot slots[] = {FLAT_LONG(dictionary_id), FLAT_OFFSET, FLAT_BYTE(is_delta)};
         flat_patch(&message.flat, message.header_at,
@@ -386,6 +387,8 @@ static enum status write_listed(struct batch_writer *writer, enum ipc_header typ
         flat_patch(&message.flat, message.header_at,
                    write_record_batch(&message.flat, writer, length));
     }
+    if (metadata && metadata->count)
+        ipc_write_metadata(&message.flat, message.metadata_at, metadata);
     outgoing_end(&message, body->bytes);
     buf_reserve(writer->out, body->bytes);
     write_body(body, writer->out);
@@ -405,7 +408,7 @@ static enum status write_dictionaries(struct batch_writer *writer, const struct 
     struct arrow_field value_field = dictionary_value_field(field);
     body_clear(&writer->body);
     list_array(&writer->body, &value_field, values);
-    return write_listed(writer, IPC_DICTIONARY_BATCH, values->length, id, false, err);
+    return write_listed(writer, IPC_DICTIONARY_BATCH, values->length, id, false, NULL, err);
 }
 
 static enum status writer_init(struct batch_writer *writer, enum arrow_compression compression,
@@ -439,7 +442,7 @@ static enum status write_record(struct batch_writer *writer, const struct arrow_
     body_clear(&writer->body);
     for (uint32_t i = 0; i < schema->field_count; i++)
         list_array(&writer->body, &schema->fields[i], &batch->columns[i]);
-    return write_listed(writer, IPC_RECORD_BATCH, batch->length, 0, false, err);
+    return write_listed(writer, IPC_RECORD_BATCH, batch->length, 0, false, &batch->metadata, err);
 }
 
 enum status arrow_ipc_write_batch(const struct arrow_schema *schema,
@@ -480,7 +483,8 @@ enum status ipc_write_dictionary_batch(const struct arrow_field *field,
     enum status status = writer_init(&writer, compression, out, err);
     if (status == STATUS_OK) {
         list_array(&writer.body, field, values);
-        status = write_listed(&writer, IPC_DICTIONARY_BATCH, values->length, id, is_delta, err);
+        status =
+            write_listed(&writer, IPC_DICTIONARY_BATCH, values->length, id, is_delta, NULL, err);
     }
     return writer_end(&writer, start, status);
 }

@@ -7,10 +7,12 @@
 
 /* ---- messages ---- */
 
-void outgoing_begin(struct outgoing *message, struct buf *out, enum ipc_header type)
+void outgoing_begin(struct outgoing *message, struct buf *out, enum ipc_header type,
+                    bool has_metadata)
 {
     struct flat_slot slots[] = {FLAT_SHORT(IPC_METADATA_V5), FLAT_BYTE(type), FLAT_OFFSET,
-                                FLAT_LONG(0)};
+                                FLAT_LONG(0), FLAT_ABSENT};
+    slots[4].bytes = has_metadata ? 4 : 0;
     buf_pad(out, IPC_CONTINUATION_BYTES);
     message->start = out->length;
     buf_put_le32(out, UINT32_MAX);
@@ -19,6 +21,7 @@ void outgoing_begin(struct outgoing *message, struct buf *out, enum ipc_header t
     flat_patch(&message->flat, 0, flat_table(&message->flat, slots, COUNT_OF(slots)));
     message->header_at = slots[2].at;
     message->body_bytes_at = slots[3].at;
+    message->metadata_at = slots[4].at;
 }
 
 void outgoing_end(struct outgoing *message, uint64_t body_bytes)
@@ -280,6 +283,15 @@ static size_t write_field(struct schema_writer *schema, const struct arrow_field
     return at;
 }
 
+void ipc_write_metadata(struct flat_writer *flat, size_t slot_at,
+                        const struct arrow_metadata *metadata)
+{
+    size_t vector = flat_offsets(flat, metadata->count);
+    flat_patch(flat, slot_at, vector);
+    for (uint32_t i = 0; i < metadata->count; i++)
+        write_pair(flat, vector, i, metadata->pairs[i]);
+}
+
 size_t ipc_write_schema_table(struct flat_writer *flat, const struct arrow_schema *schema)
 {
     struct schema_writer writer = {.flat = flat};
@@ -288,12 +300,8 @@ size_t ipc_write_schema_table(struct flat_writer *flat, const struct arrow_schem
     slots[2].bytes = metadata->count ? 4 : 0;
     size_t at = flat_table(flat, slots, COUNT_OF(slots));
     write_children(&writer, slots[1].at, schema->fields, schema->field_count);
-    if (metadata->count) {
-        size_t vector = flat_offsets(flat, metadata->count);
-        flat_patch(flat, slots[2].at, vector);
-        for (uint32_t i = 0; i < metadata->count; i++)
-            write_pair(flat, vector, i, metadata->pairs[i]);
-    }
+    if (metadata->count)
+        ipc_write_metadata(flat, slots[2].at, metadata);
     return at;
 }
 
@@ -302,7 +310,7 @@ enum status arrow_ipc_write_schema(const struct arrow_schema *schema, struct buf
 {
     struct outgoing message;
     size_t start = out->length;
-    outgoing_begin(&message, out, IPC_SCHEMA);
+    outgoing_begin(&message, out, IPC_SCHEMA, false);
     flat_patch(&message.flat, message.header_at, ipc_write_schema_table(&message.flat, schema));
     outgoing_end(&message, 0);
     enum status status = buf_status(out, "arrow: writing a schema", err);
