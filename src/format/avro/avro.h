@@ -74,21 +74,29 @@ enum avro_kind {
     AVRO_FIXED,
 };
 
+struct json_value;
+
 struct avro_field {
     const char *name;
     const char *original_name; /* what Avro cannot say, in Iceberg's way; NULL: `name` */
     int32_t field_id;          /* -1: none */
     const struct avro_type *type;
+    const char **aliases; /* other names, for a reader's schema */
+    uint32_t alias_count;
+    const struct json_value *default_value; /* NULL: none */
 };
 
 struct avro_type {
     enum avro_kind kind;
-    const char *name;          /* record, enum, fixed */
+    const char *name;     /* record, enum, fixed */
+    const char **aliases; /* of the name */
+    uint32_t alias_count;
     const char *logical_type;  /* "map", "date", "decimal", ...; NULL: none */
     struct avro_field *fields; /* record: fields; union: branches (name NULL); array, map: one */
     uint32_t field_count;
     const char **symbols; /* enum */
     uint32_t symbol_count;
+    const char *default_symbol; /* enum; NULL: none */
     uint32_t fixed_bytes;
     int32_t precision, scale; /* decimal */
     bool is_local;            /* timestamps: no instants ("local-", or Iceberg's adjust-to-utc) */
@@ -133,7 +141,14 @@ enum status avro_reader_create(struct span file, const struct avro_limits *limit
 /* The same through a source, which must outlive the reader: a block at a time is in memory. */
 enum status avro_reader_open(struct byte_source source, const struct avro_limits *limits,
                              struct avro_reader **out_reader, struct error *err) MUST_CHECK;
+/* From now on records come as `schema`, a reader's schema in JSON, wants them, by the rules of the
+ * specification ("Schema Resolution"): fields by name or alias, with their defaults where the file
+ * has them not, types promoted, enums by symbol or default. INVALID, of ..._next: a value that does
+ * not fit. */
+enum status avro_reader_resolve(struct avro_reader *reader, struct span schema,
+                                struct error *err) MUST_CHECK;
 void avro_reader_destroy(struct avro_reader *reader); /* accepts NULL */
+/* The type of the records that come. */
 const struct avro_type *avro_reader_type(const struct avro_reader *reader);
 /* The header's value under `key`; false if it has none. Borrowed from the file or the reader. */
 bool avro_reader_metadata(const struct avro_reader *reader, const char *key,

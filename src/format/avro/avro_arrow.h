@@ -36,8 +36,10 @@ struct avro_rows_options {
      * that the file has not is null. int becomes long, float or double, long float or double, float
      * double, bytes and text each other. Borrowed until the close. */
     const struct arrow_schema *schema;
-    bool binds_by_id;   /* fields by their ids, else by their names, at every level */
-    int64_t batch_rows; /* 0: 16,384; a batch also ends at 32 MiB */
+    struct span reads_as; /* a reader's schema in Avro's JSON (avro_reader_resolve); empty: none.
+                           * `schema` then binds to what it gives */
+    bool binds_by_id;     /* fields by their ids, else by their names, at every level */
+    int64_t batch_rows;   /* 0: 16,384; a batch also ends at 32 MiB */
 };
 
 struct avro_rows;

@@ -31,6 +31,7 @@ struct avro_reader {
     struct avro_limits limits;
     struct arena arena; /* types and header entries */
     const struct avro_type *type;
+    const struct avro_type *wanted; /* of a reader's schema; NULL: none */
     struct header_entry *entries;
     size_t entry_count;
     enum stored_as codec;
@@ -98,7 +99,12 @@ bool avro_get_bytes(const struct avro_value *record, int32_t field_id, struct sp
 
 const struct avro_type *avro_reader_type(const struct avro_reader *reader)
 {
-    return reader->type;
+    return reader->wanted ? reader->wanted : reader->type;
+}
+
+enum status avro_reader_resolve(struct avro_reader *reader, struct span schema, struct error *err)
+{
+    return avro_schema_parse(schema, &reader->limits, &reader->arena, &reader->wanted, err);
 }
 
 bool avro_reader_metadata(const struct avro_reader *reader, const char *key, struct span *out_value)
@@ -575,6 +581,9 @@ enum status avro_reader_next(struct avro_reader *reader, struct arena *arena,
     reader->values_left = FREE_VALUES + cursor_left(&reader->block);
     TRY(decode(reader, reader->type, 0, arena, record, err));
     reader->records_left--;
+    if (reader->wanted)
+        return avro_resolve(record, reader->wanted, reader->limits.depth_max, arena, out_record,
+                            err);
     *out_record = record;
     return STATUS_OK;
 }

@@ -100,6 +100,21 @@ static struct avro_type *find_name(struct schema_parser *parser, const char *spa
     return bare;
 }
 
+static enum status read_aliases(struct schema_parser *parser, const struct json_value *json,
+                                const char ***out_aliases, uint32_t *out_count, struct error *err)
+{
+    const struct json_value *aliases = json_get(json, "aliases");
+    if (!aliases || aliases->type != JSON_ARRAY)
+        return STATUS_OK;
+    *out_aliases = arena_alloc_zero(parser->arena, (size_t)aliases->count + 1, sizeof(char *));
+    if (!*out_aliases)
+        return out_of_memory(err);
+    for (const struct json_value *alias = aliases->first; alias; alias = alias->next)
+        if (alias->type == JSON_STRING)
+            (*out_aliases)[(*out_count)++] = alias->text;
+    return STATUS_OK;
+}
+
 /* Enters the type under its full name; *out_space is the namespace for what lies inside. */
 static enum status enter_name(struct schema_parser *parser, const struct json_value *json,
                               const char *outer_space, struct avro_type *type,
@@ -123,7 +138,7 @@ static enum status enter_name(struct schema_parser *parser, const struct json_va
     *entry = (struct named_type){.space = space, .name = type->name, .type = type, .next = *chain};
     *chain = entry;
     *out_space = space;
-    return STATUS_OK;
+    return read_aliases(parser, json, &type->aliases, &type->alias_count, err);
 }
 
 static enum status parse_type(struct schema_parser *parser, const struct json_value *json,
@@ -145,6 +160,8 @@ static enum status parse_record(struct schema_parser *parser, const struct json_
         if (!out->name || !field_type)
             return invalid("a field without name or type", err);
         out->field_id = read_id(field, "field-id");
+        out->default_value = json_get(field, "default");
+        TRY(read_aliases(parser, field, &out->aliases, &out->alias_count, err));
         TRY(parse_type(parser, field_type, space, &out->type, err));
     }
     return STATUS_OK;
@@ -164,6 +181,7 @@ static enum status parse_enum(struct schema_parser *parser, const struct json_va
             return invalid("an enum's symbol is not a string", err);
         type->symbols[type->symbol_count++] = symbol->text;
     }
+    type->default_symbol = json_get_text(json, "default");
     return STATUS_OK;
 }
 

@@ -333,6 +333,8 @@ enum status avro_rows_open(struct byte_source source, const struct avro_limits *
         rows->options.batch_rows = BATCH_ROWS;
     arena_init(&rows->records, RECORD_BYTES_MAX);
     TRY_OR_DONE(status, avro_reader_open(source, limits, &rows->reader, err));
+    if (rows->options.reads_as.length)
+        TRY_OR_DONE(status, avro_reader_resolve(rows->reader, rows->options.reads_as, err));
     TRY_OR_DONE(status, make_plan(rows, err));
     *out_rows = rows;
     return STATUS_OK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * avro_read IN OUT [schema=ARROW] [ids] [rows=N]: an Avro container file becomes an Arrow stream,
- * each batch validated. `schema`: a stream whose schema is wanted; `rows`: of a batch.
+ * avro_read IN OUT [schema=ARROW] [as=AVRO] [ids] [rows=N]: an Avro container file becomes an Arrow
+ * stream, each batch validated. `schema`: a stream whose schema is wanted; `as`: a reader's schema
+ * in JSON; `rows`: of a batch.
  */
 #include <string.h>
 
@@ -23,6 +24,9 @@ int main(int argc, char **argv)
         if (strncmp(argv[i], "schema=", 7) == 0) {
             struct buf wanted = tool_read_file(argv[i] + 7);
             options.schema = &tool_read_stream(span_of(wanted.data, wanted.length))->schema;
+        } else if (strncmp(argv[i], "as=", 3) == 0) {
+            struct buf json = tool_read_file(argv[i] + 3);
+            options.reads_as = span_of(json.data, json.length);
         } else if (strncmp(argv[i], "rows=", 5) == 0) {
             options.batch_rows = atoll(argv[i] + 5);
         } else {
