@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sluice avro: container files of fastavro, PyIceberg and Polars, value for value; what is damaged."""
+"""sluice avro: container files of fastavro, PyIceberg, DuckDB and Polars, value for value; what is damaged."""
 import datetime
 import decimal
 import glob
 import io
 import json
+import pathlib
 import subprocess
 import sys
 import uuid
 import zlib
 
+import duckdb
 import fastavro
 import polars
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-sys.path.insert(0, str(__import__("pathlib").Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import sluice  # noqa: E402
 from rows_json import assert_row, base64_text, days_text, parsed, real, time_text, timestamp_text  # noqa: E402
 from test_arrow_command import unharmed  # noqa: E402
@@ -246,8 +248,27 @@ def test_manifests_of_pyiceberg(tmp_path):
     made = catalog.create_table("n.t", schema=table.schema)
     for _ in range(3):
         made.append(table)
-    paths = glob.glob(f"{tmp_path}/w/n/t/metadata/*.avro")
-    assert len(paths) == 6
+    check_manifests(f"{tmp_path}/w/n/t/metadata", 6)
+
+
+def test_manifests_of_duckdb(tmp_path):
+    """Its Iceberg extension's, with bounds, of rows in several files."""
+    connection = duckdb.connect()
+    site = pathlib.Path(duckdb.__file__).parents[1]
+    for extension in ("avro", "iceberg"):
+        (path,) = site.glob(f"duckdb_extension_{extension}/extensions/*/*.duckdb_extension")
+        connection.execute(f"LOAD '{path}'")
+    connection.execute(f"COPY (SELECT i AS id, 'text ' || i AS t, i / 7 AS x, TIMESTAMPTZ '2024-01-01' AS at, [i, null] AS l "
+                       f"FROM range(5000) r(i)) TO '{tmp_path}/t' (FORMAT ICEBERG)")
+    check_manifests(f"{tmp_path}/t/metadata", 2)
+    (manifest,) = glob.glob(f"{tmp_path}/t/metadata/*-m0.avro")
+    entries = [json.loads(line) for line in avro("cat", manifest).stdout.decode().splitlines()]
+    assert sum(entry["data_file"]["record_count"] for entry in entries) == 5000
+
+
+def check_manifests(directory, count):
+    paths = glob.glob(f"{directory}/*.avro")
+    assert len(paths) == count
     for path in paths:
         with open(path, "rb") as file:
             reader = fastavro.reader(file)
