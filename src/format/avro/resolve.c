@@ -120,8 +120,8 @@ static enum status default_bytes(struct resolver *resolver, const struct json_va
         bool is_two = (byte & 0xfe) == 0xc2;
         if (byte >= 0x80 && !is_two)
             return misfit(resolver, "bytes beyond U+00FF in a default", NULL);
-        bytes[count++] =
-            is_two ? (uint8_t)((byte & 3) << 6 | ((uint8_t)json->text[++i] & 0x3f)) : byte;
+        unsigned low = is_two ? (unsigned)json->text[++i] & 0x3f : 0;
+        bytes[count++] = is_two ? (uint8_t)((unsigned)byte << 6 | low) : byte;
     }
     if (type->kind == AVRO_FIXED && count != type->fixed_bytes)
         return misfit(resolver, "a default of another size: ", type->name);
