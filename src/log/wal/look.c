@@ -47,6 +47,27 @@ uint64_t wal_reclaimed_through(struct wal *wal, uint32_t group, uint32_t table_i
     return seq;
 }
 
+uint64_t wal_retained_from(struct wal *wal, uint32_t group)
+{
+    uint64_t seq = 0;
+    if (group >= wal->group_count)
+        return 0;
+    env_lock(wal->lock);
+    for (size_t i = 0; i < wal->groups[group].run_count && seq == 0; i++)
+        if (wal->groups[group].runs[i]->count > 0)
+            seq = wal->groups[group].runs[i]->first_seq;
+    env_unlock(wal->lock);
+    return seq;
+}
+
+uint32_t wal_table_find(struct wal *wal, const char *name)
+{
+    env_lock(wal->lock);
+    uint32_t id = table_find(wal, name, strlen(name));
+    env_unlock(wal->lock);
+    return id;
+}
+
 struct wal_usage wal_usage(struct wal *wal)
 {
     env_lock(wal->lock);

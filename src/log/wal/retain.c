@@ -5,7 +5,8 @@
  * admission runs on the keeper's thread under the state long lock.
  *
  * A segment leaves in this order: acknowledged -> committed/ (rename, directory syncs) -> both kept
- * checkpoints cover it -> no reader needs it -> floors raised in memory, so that no reader enters
+ * checkpoints cover it -> no reader needs it and no consumer holds it, or his hold was given up for
+ * space, which is synced by then (leases.c) -> floors raised in memory, so that no reader enters
  * -> floors synced (L32) -> out of the index -> recycled (link count 1, L17) or unlinked.
  */
 #include <stdio.h>
@@ -207,8 +208,14 @@ static bool is_under_pressure(const struct wal *wal)
     return !writer_may_grow(wal, 0);
 }
 
-/* The oldest committed segment whose time has come. Lock held. */
-static struct segment *next_swept(struct wal *wal)
+static bool is_read(const struct wal *wal, const struct segment *segment)
+{
+    return segment->pins > 0 || scans_need(wal, segment);
+}
+
+/* The oldest committed segment whose time has come. Held ones only under pressure, if no other can
+ * go: a hold never refuses a producer (L31). Lock held. */
+static struct segment *next_swept(struct wal *wal, bool *out_is_held)
 {
     uint64_t committed = 0;
     int64_t now = env_wall_ns(wal->env);
@@ -218,15 +225,20 @@ static struct segment *next_swept(struct wal *wal)
     bool is_over =
         committed > wal->options.budget_bytes / 100 * wal->options.keep_committed_percent;
     bool is_pressed = is_under_pressure(wal);
+    struct segment *held = NULL;
     for (size_t i = 0; i < wal->segment_count; i++) {
         struct segment *segment = wal->segments[i];
-        if (segment->place != SEGMENT_COMMITTED || segment->pins > 0 || scans_need(wal, segment))
+        if (segment->place != SEGMENT_COMMITTED || is_read(wal, segment))
             continue;
         int64_t age_ns = now - segment->sealed_wall_ns;
-        if (is_over || is_pressed || age_ns / 1000000 >= (int64_t)wal->options.keep_committed_ms)
+        if (!is_over && !is_pressed && age_ns / 1000000 < (int64_t)wal->options.keep_committed_ms)
+            continue;
+        if (!leases_need(wal, segment))
             return segment;
+        held = held ? held : segment;
     }
-    return NULL;
+    *out_is_held = is_pressed && held;
+    return is_pressed ? held : NULL;
 }
 
 /* In memory first, so that nothing can fail once it is synced. Lock held; false: out of memory. */
@@ -330,16 +342,19 @@ static enum status sweep_one(struct wal *wal, struct segment *segment, struct er
 static enum status sweep(struct wal *wal, struct error *err)
 {
     for (;;) {
+        bool is_held = false;
         env_lock(wal->lock);
-        struct segment *segment = next_swept(wal);
+        struct segment *segment = next_swept(wal, &is_held);
         env_unlock(wal->lock);
         if (!segment)
             return STATUS_OK;
+        if (is_held)
+            TRY(leases_release(wal, segment, err));
         /* Two checkpoints, so that the loss of either file loses no state. */
         while (segment->identity.id > wal->covers_before)
             TRY(state_checkpoint(wal, err));
         env_lock(wal->lock);
-        bool is_free = segment->pins == 0 && !scans_need(wal, segment);
+        bool is_free = !is_read(wal, segment) && !leases_need(wal, segment);
         /* The decision: no reader enters from here on. */
         bool is_raised = is_free && floors_raise(wal, segment);
         segment->is_going |= is_raised;
@@ -488,6 +503,8 @@ void keeper_round(struct wal *wal)
         status = commit_acked(wal, &err);
     if (status == STATUS_OK && is_checkpoint_due(wal))
         status = state_checkpoint(wal, &err);
+    if (status == STATUS_OK)
+        status = leases_lapse(wal, &err);
     if (status == STATUS_OK)
         status = sweep(wal, &err);
     if (status == STATUS_OK || status == STATUS_NO_SPACE)

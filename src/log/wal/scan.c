@@ -481,6 +481,17 @@ enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t
     return STATUS_OK;
 }
 
+enum status wal_term_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_term,
+                        struct error *err)
+{
+    struct record record;
+    if (group >= wal->group_count)
+        return error_set(err, STATUS_INVALID, "log: group %u of %u", group, wal->group_count);
+    TRY(header_read(wal, group, seq, &record, err));
+    *out_term = record.term;
+    return STATUS_OK;
+}
+
 /* ---- verification and repair ---- */
 
 static void damage_show(const struct damage *damage, struct wal_damage *out)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * state/: what must outlive reclaimed segments (L15) — identities, positions, tables,
- * acknowledgements, reclaim floors, voided ranges, producers. A checkpoint file is one base record,
- * replaced as a whole
+ * acknowledgements, reclaim floors, voided ranges, producers, leases. A checkpoint file is one base
+ * record, replaced as a whole
  * ("N.state.new", synced, renamed, directory synced), and small records appended and synced one by
  * one. The two newest checkpoints are kept, and a segment is reclaimed only once both hold its
  * state, so that one damaged file loses nothing. Layout: docs/format/checkpoint.md.
@@ -123,6 +123,9 @@ static void put_base(const struct wal *wal, struct buf *out)
     }
     producers_encode(&wal->producers, out);
     put_mark(&wal->mark, out);
+    buf_put_le32(out, (uint32_t)wal->lease_count);
+    for (size_t i = 0; i < wal->lease_count; i++)
+        lease_encode(&wal->leases[i]->state, out);
 }
 
 /* ---- writing ---- */
@@ -340,6 +343,32 @@ enum status state_put_table(struct wal *wal, uint32_t table_id, const char *name
     buf_put_le32(&record, table_id);
     buf_put_text(&record, name);
     enum status status = buf_status(&record, "table", err);
+    if (status == STATUS_OK)
+        status = append_delta(wal, &record, err);
+    buf_deinit(&record);
+    return status;
+}
+
+enum status state_put_lease(struct wal *wal, const struct lease_state *lease, struct error *err)
+{
+    struct buf record = {0};
+    begin_record(&record);
+    buf_put_le32(&record, DELTA_LEASE);
+    lease_encode(lease, &record);
+    enum status status = buf_status(&record, "lease", err);
+    if (status == STATUS_OK)
+        status = append_delta(wal, &record, err);
+    buf_deinit(&record);
+    return status;
+}
+
+enum status state_put_lease_gone(struct wal *wal, const char *name, struct error *err)
+{
+    struct buf record = {0};
+    begin_record(&record);
+    buf_put_le32(&record, DELTA_LEASE_GONE);
+    buf_put_text(&record, name);
+    enum status status = buf_status(&record, "lease", err);
     if (status == STATUS_OK)
         status = append_delta(wal, &record, err);
     buf_deinit(&record);

@@ -17,6 +17,8 @@ enum {
     DELTA_RECLAIM = 2,
     DELTA_TABLE = 3,
     DELTA_MARK = 4,
+    DELTA_LEASE = 5,
+    DELTA_LEASE_GONE = 6,
     DELTAS_LEAST_BYTES = 1 << 20, /* of deltas before a new base is worth it */
 };
 

@@ -160,6 +160,22 @@ static void get_mark(struct wal *wal, struct cursor *cursor)
     wal->mark.floor = cursor_get_le64(cursor);
 }
 
+static enum status get_lease(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    struct lease_state lease;
+    if (!lease_decode(cursor, wal->group_count, &lease))
+        return corrupt(err, "lease");
+    return lease_set(wal, &lease) ? STATUS_OK : no_memory(err);
+}
+
+static enum status get_leases(struct wal *wal, struct cursor *cursor, struct error *err)
+{
+    uint32_t count = cursor_get_le32(cursor);
+    for (uint32_t i = 0; i < count; i++)
+        TRY(get_lease(wal, cursor, err));
+    return STATUS_OK;
+}
+
 static enum status get_base(struct wal *wal, struct cursor *cursor, struct error *err)
 {
     wal->group_count = cursor_get_le32(cursor);
@@ -178,6 +194,8 @@ static enum status get_base(struct wal *wal, struct cursor *cursor, struct error
     TRY(producers_decode(&wal->producers, cursor, err));
     if (cursor_left(cursor) > 0) /* the first logs did not say it */
         get_mark(wal, cursor);
+    if (cursor_left(cursor) > 0)
+        TRY(get_leases(wal, cursor, err));
     if (cursor->failed || cursor_left(cursor) != 0)
         return corrupt(err, "length");
     return STATUS_OK;
@@ -253,6 +271,12 @@ static enum status get_delta(struct wal *wal, struct cursor *cursor, struct erro
         return get_delta_table(wal, cursor, err);
     if (kind == DELTA_MARK) {
         get_mark(wal, cursor);
+        return STATUS_OK;
+    }
+    if (kind == DELTA_LEASE)
+        return get_lease(wal, cursor, err);
+    if (kind == DELTA_LEASE_GONE) {
+        lease_forget(wal, span_of(cursor->at, cursor_left(cursor)));
         return STATUS_OK;
     }
     if (kind != DELTA_RECLAIM)

@@ -361,6 +361,7 @@ static void wal_destroy(struct wal *wal)
     mem_free(wal->groups);
     tables_destroy(wal);
     producers_deinit(&wal->producers);
+    leases_deinit(wal);
     unit_buffers_deinit(wal);
     draft_destroy(wal->draft);
     draft_destroy(wal->ahead);

@@ -112,6 +112,8 @@ enum status wal_table_open(struct wal *wal, const char *name, uint32_t *out_tabl
                            struct error *err) MUST_CHECK;
 /* The name of an id; false if unknown. Copies at most WAL_TABLE_NAME_MAX + 1 bytes. */
 bool wal_table_name(struct wal *wal, uint32_t table_id, char out_name[WAL_TABLE_NAME_MAX + 1]);
+/* The id of a name that the log knows; 0: none. */
+uint32_t wal_table_find(struct wal *wal, const char *name);
 uint32_t wal_table_count(struct wal *wal); /* ids are 1..count */
 
 /* Makes a schema known by its fingerprint (L11); bytes are copied. Needed before its first use. */
@@ -233,6 +235,12 @@ struct wal_position wal_synced_end(struct wal *wal, uint32_t group);
 enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_chain,
                          struct error *err) MUST_CHECK;
 
+/* The term of the entry at `seq`; NOT_FOUND when it is not here (any more). */
+enum status wal_term_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_term,
+                        struct error *err) MUST_CHECK;
+/* The first entry that is still here; 0: none. */
+uint64_t wal_retained_from(struct wal *wal, uint32_t group);
+
 /* Rows, payload bytes and the last DATA entry of a table in (after, synced end]. */
 struct wal_pending {
     uint64_t entries, rows, bytes;
@@ -262,6 +270,81 @@ enum status wal_ack_table(struct wal *wal, uint32_t table_id, const struct wal_a
 /* False if this table was never acknowledged. */
 bool wal_ack_get(struct wal *wal, uint32_t table_id, uint32_t group, struct wal_ack *out_ack);
 
+/* ---- consumers (L31-L33) ---- */
+
+enum {
+    WAL_CONSUMERS_MAX = 256,
+    WAL_CONSUMER_NAME_MAX = 64,
+    WAL_OWNER_MAX = 64,
+    WAL_MEMBERS_MAX = 32, /* of a partition group */
+};
+
+enum wal_consumer_verdict {
+    WAL_CONSUMER_OK,
+    WAL_CONSUMER_UNKNOWN,    /* no consumer has that name */
+    WAL_CONSUMER_OTHER,      /* one has, of another table or group */
+    WAL_CONSUMER_SIZE,       /* its partition group has another size */
+    WAL_CONSUMER_TAKEN,      /* that member is another owner's */
+    WAL_CONSUMER_ABSENT,     /* that member has not joined */
+    WAL_CONSUMER_FULL,       /* WAL_CONSUMERS_MAX are there */
+    WAL_CONSUMER_AHEAD,      /* behind the synced end */
+    WAL_CONSUMER_OTHER_TERM, /* the entry at that seq has another term */
+    WAL_CONSUMER_RECLAIMED,  /* entries of the table behind `start` are gone */
+};
+
+enum wal_consumer_start { WAL_START_EARLIEST, WAL_START_LATEST, WAL_START_AFTER };
+
+/* Who asks. Text is borrowed; names and owners that are too long are INVALID. */
+struct wal_consumer_key {
+    const char *name, *owner;      /* owner "": all the same */
+    uint32_t member, member_count; /* 0 of 1: no partition group */
+};
+
+struct wal_consumer_ask {
+    struct wal_consumer_key key;
+    uint32_t table_id, group;
+    uint64_t ttl_ms;
+    enum wal_consumer_start start; /* of a consumer that is made now */
+    uint64_t start_seq;            /* WAL_START_AFTER */
+};
+
+struct wal_consumer {
+    char name[WAL_CONSUMER_NAME_MAX + 1];
+    uint32_t table_id, group, member_count;
+    uint64_t ttl_ms;
+    uint64_t held_from; /* entries of the table above it are held, if is_held */
+    bool is_held;
+    bool is_released;  /* given up since the last ack; with is_held: and taken up again, in memory
+                          alone */
+    bool was_released; /* wal_consumer_ack: until this ack */
+    struct wal_consumer_member {
+        bool has_joined, is_present;
+        uint64_t term, seq; /* acknowledged; term 0: unknown */
+        char owner[WAL_OWNER_MAX + 1];
+    } members[WAL_MEMBERS_MAX];
+};
+
+/* Makes a consumer, or lets a member join or come back; renews its lease. A hold is durable when
+ * this returns with WAL_CONSUMER_OK. `out_consumer` is filled whenever one of that name is there.
+ */
+enum status wal_consumer_put(struct wal *wal, const struct wal_consumer_ask *ask,
+                             enum wal_consumer_verdict *out_verdict,
+                             struct wal_consumer *out_consumer, struct error *err) MUST_CHECK;
+/* All of the member's entries up to `seq`, whose entry has `term`, were taken over (L33). Durable
+ * when it returns; monotone: an older one is accepted and ignored. The hold follows the lowest
+ * member, and moves only while all are present. The term of what is gone is not checked. */
+enum status wal_consumer_ack(struct wal *wal, const struct wal_consumer_key *key, uint64_t term,
+                             uint64_t seq, enum wal_consumer_verdict *out_verdict,
+                             struct wal_consumer *out_consumer, struct error *err) MUST_CHECK;
+/* Renews in memory alone; credits nothing. */
+enum wal_consumer_verdict wal_consumer_renew(struct wal *wal, const struct wal_consumer_key *key,
+                                             struct wal_consumer *out_consumer);
+/* False: it was not there. Durable when it returns. */
+enum status wal_consumer_drop(struct wal *wal, const char *name, bool *out_was_there,
+                              struct error *err) MUST_CHECK;
+bool wal_consumer_get(struct wal *wal, const char *name, struct wal_consumer *out_consumer);
+bool wal_consumer_at(struct wal *wal, size_t index, struct wal_consumer *out_consumer);
+
 /* ---- looking ---- */
 
 struct wal_usage {
@@ -272,6 +355,7 @@ struct wal_usage {
     uint64_t submissions_refused;
     uint64_t units_copied_ahead, copies_taken_back; /* beside the unit in front of them */
     uint64_t producers;
+    uint64_t holds_lapsed, holds_released; /* of consumers: not renewed; given up for space */
     bool is_refusing;
 };
 struct wal_usage wal_usage(struct wal *wal);

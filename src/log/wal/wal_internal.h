@@ -11,6 +11,7 @@
 #ifndef SLUICE_LOG_WAL_INTERNAL_H
 #define SLUICE_LOG_WAL_INTERNAL_H
 
+#include "log/wal/leases_internal.h"
 #include "log/wal/segment_internal.h"
 
 enum {
@@ -301,6 +302,8 @@ struct wal {
     struct schema *schemas;
     size_t schema_count, schema_slots;
     struct producers producers;
+    struct lease *leases[WAL_CONSUMERS_MAX]; /* by the time of their making */
+    size_t lease_count;
     struct wal_scan *scans;
     struct spare *spares;
     size_t spare_count, spare_capacity;
@@ -475,6 +478,9 @@ enum status state_put_ack(struct wal *wal, uint32_t table_id, const struct wal_a
 /* Beside its TABLE entry, so that no one damaged block loses a table's name. */
 enum status state_put_table(struct wal *wal, uint32_t table_id, const char *name,
                             struct error *err) MUST_CHECK;
+enum status state_put_lease(struct wal *wal, const struct lease_state *lease,
+                            struct error *err) MUST_CHECK;
+enum status state_put_lease_gone(struct wal *wal, const char *name, struct error *err) MUST_CHECK;
 enum status state_put_mark(struct wal *wal, const struct mark *mark, struct error *err) MUST_CHECK;
 enum status state_put_reclaim(struct wal *wal, const struct segment *segment,
                               struct error *err) MUST_CHECK;

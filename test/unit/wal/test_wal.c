@@ -344,6 +344,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_format_refuses_what_is_not_it),
         cmocka_unit_test(test_many_threads_copy_ahead),
         cmocka_unit_test(test_failed_sync_while_copying_ahead),
+        cmocka_unit_test(test_acks_of_consumers_last),
+        cmocka_unit_test(test_consumers_are_limited),
+        cmocka_unit_test(test_a_hold_keeps_what_is_not_acknowledged),
+        cmocka_unit_test(test_a_lease_lapses),
+        cmocka_unit_test(test_a_hold_gives_way),
+        cmocka_unit_test(test_partition_groups),
+        cmocka_unit_test(test_consumers_without_memory),
     };
     if (argc > 1)
         wal_test_source_dir = argv[1];

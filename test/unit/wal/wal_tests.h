@@ -13,5 +13,12 @@ void test_retry_follows_the_drain(void **state);
 void test_format_refuses_what_is_not_it(void **state);
 void test_many_threads_copy_ahead(void **state);
 void test_failed_sync_while_copying_ahead(void **state);
+void test_acks_of_consumers_last(void **state);
+void test_consumers_are_limited(void **state);
+void test_a_hold_keeps_what_is_not_acknowledged(void **state);
+void test_a_lease_lapses(void **state);
+void test_a_hold_gives_way(void **state);
+void test_partition_groups(void **state);
+void test_consumers_without_memory(void **state);
 
 #endif
