@@ -131,7 +131,7 @@ def test_beside_a_server(server):
     assert run("tables", "list", *directory, expect=0).stdout == "otel.logs\n"
     assert json.loads(run("tables", "list", "--json", *directory, expect=0).stdout) == ["otel.logs"]
     for words in (("publish", "--once"), ("tables", "repair", "otel.logs"), ("serve",), ("demo",)):
-        done = run(*words, *directory, "--otlp-http-port", 0, "--api-port", 0, expect=75)
+        done = run(*words, *directory, "--otlp-http-port", 0, "--api-port", 0, "--log-port", 0, expect=75)
         assert f"another sluice process, pid {server.process.pid}, is using {server.directory}" in done.stderr
 
 
@@ -204,7 +204,7 @@ def test_paths_that_readers_cut_off_are_refused(tmp_path, sign):
     for name, flags in (("in", ("--data-dir", tmp_path / f"in{sign}side")),
                         ("out", ("--data-dir", tmp_path / "out", "--publish-warehouse", f"file://{tmp_path}/a{sign}b"))):
         for words, code in ((("serve",), 2), (("config", "check"), 2), (("doctor",), 1)):
-            done = run(*words, *flags, "--otlp-http-port", 0, "--api-port", 0, expect=code)
+            done = run(*words, *flags, "--otlp-http-port", 0, "--api-port", 0, "--log-port", 0, expect=code)
             assert f"'{sign}' in its path" in done.stdout + done.stderr
         assert not list(tmp_path.iterdir())
 
@@ -213,7 +213,7 @@ def test_other_signs_in_paths_are_read_by_others(tmp_path):
     warehouse = tmp_path / "a%41 &+[ä]"
     server = sluice.Server(tmp_path / "data", "--publish-warehouse", f"file://{warehouse}", "--publish-interval", "50ms").start()
     run("gen", "--profile", "logs", "--items", 50, "--commit", "force", "--otlp-http-port", server.otlp, expect=0)
-    run("doctor", "--data-dir", warehouse, "--otlp-http-port", 0, "--api-port", 0, expect=0)
+    run("doctor", "--data-dir", warehouse, "--otlp-http-port", 0, "--api-port", 0, "--log-port", 0, expect=0)
     server.stop()
     assert sluice.read_pyiceberg(server.directory, "logs").num_rows == 50
     assert sluice.duckdb_connection().execute(f"SELECT count(*) FROM iceberg_scan('{warehouse}/otel/logs')"

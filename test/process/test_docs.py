@@ -22,7 +22,7 @@ def followed(tmp_path_factory):
     """A directory in which the README's server runs and has stored something."""
     directory = tmp_path_factory.mktemp("readme")
     env = dict(os.environ, PATH=f"{sluice.BINARY.parent}:{os.environ['PATH']}",
-               SLUICE_OTLP_HTTP_PORT="24318", SLUICE_API_PORT="28080",
+               SLUICE_OTLP_HTTP_PORT="24318", SLUICE_API_PORT="28080", SLUICE_LOG_PORT="27800",
                SLUICE_PUBLISH_INTERVAL="100ms")
     serve = next(b for b in blocks("sh") if "sluice serve" in b)
     server = subprocess.Popen(["bash", "-c", "exec " + serve.strip()], cwd=directory, env=env,
@@ -77,7 +77,7 @@ def test_make_run(tmp_path):
     """The first of the two commands, as on a terminal-less machine: exit 0 and one JSON object."""
     assert "make run" in README and "make test" in README
     done = subprocess.run(["make", "-s", "run", f"ARGS=--json --items 2000 --data-dir {tmp_path}/d "
-                           "--otlp-http-port 0 --api-port 0"], cwd=sluice.TOP, text=True,
+                           "--otlp-http-port 0 --api-port 0 --log-port 0"], cwd=sluice.TOP, text=True,
                           capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
@@ -139,7 +139,7 @@ def test_unknown_settings_name_the_nearest(tmp_path):
 
 def test_doctor(tmp_path):
     done = subprocess.run([str(sluice.BINARY), "doctor", "--json", "--data-dir", str(tmp_path / "d"),
-                           "--otlp-http-port", "0", "--api-port", "0"], capture_output=True, text=True)
+                           "--otlp-http-port", "0", "--api-port", "0", "--log-port", "0"], capture_output=True, text=True)
     checks = {c["check"]: c for c in json.loads(done.stdout)}
     assert done.returncode == 0 and all(c["is_good"] for c in checks.values()) and "sync" in checks
     assert "would create" in checks["data dir"]["detail"]

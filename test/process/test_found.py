@@ -275,11 +275,11 @@ def test_a_large_attribute_that_many_rows_share_stays_readable(tmp_path):
     server.stop()
 
 
-@pytest.mark.parametrize("which", ["--otlp-http-port", "--api-port"])
+@pytest.mark.parametrize("which", ["--otlp-http-port", "--api-port", "--log-port"])
 def test_a_taken_port_leaves_no_directory(tmp_path, which):
     """The log was made first, and stayed behind."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        flags = {"--otlp-http-port": "0", "--api-port": "0", which: str(taken.getsockname()[1])}
+        flags = {"--otlp-http-port": "0", "--api-port": "0", "--log-port": "0", which: str(taken.getsockname()[1])}
         done = subprocess.run([sluice.BINARY, "serve", "--data-dir", str(tmp_path / "new"), *sum(flags.items(), ())],
                               capture_output=True, text=True, timeout=60)
     assert done.returncode == 4 and "something listens there" in done.stderr
@@ -291,7 +291,8 @@ def test_a_taken_port_leaves_no_directory(tmp_path, which):
 def test_an_address_of_others_is_named_as_that(tmp_path, address, port):
     """It was asked whether something listens there, and something did."""
     done = subprocess.run([sluice.BINARY, "serve", "--data-dir", str(tmp_path / "new"), "--listen-address", address,
-                           "--otlp-http-port", port, "--api-port", "0"], capture_output=True, text=True, timeout=60)
+                           "--otlp-http-port", port, "--api-port", "0", "--log-port", "0"], capture_output=True, text=True,
+                          timeout=60)
     assert done.returncode == 2 and f"{address}: it is no address of this machine" in done.stderr
     assert not (tmp_path / "new").exists()
 
@@ -299,7 +300,8 @@ def test_an_address_of_others_is_named_as_that(tmp_path, address, port):
 def test_doctor_beside_the_server_of_the_directory(tmp_path):
     """It called both ports bad; those of a stranger still are."""
     server = sluice.Server(tmp_path / "data").start()
-    ports = ("--otlp-http-port", str(server.otlp), "--api-port", str(server.api))
+    ports = ("--otlp-http-port", str(server.otlp), "--api-port", str(server.api),
+             "--log-port", str(server.log_port))
 
     def doctor(directory):
         done = subprocess.run([sluice.BINARY, "doctor", "--json", "--data-dir", str(directory), *ports],
@@ -328,7 +330,7 @@ def test_data_that_cannot_be_written_can_be_read(tmp_path):
 
     def run(*words):
         return subprocess.run([*READ_ONLY, str(server.directory), sluice.BINARY, *words, "--data-dir",
-                               str(server.directory), "--otlp-http-port", "0", "--api-port", "0"],
+                               str(server.directory), "--otlp-http-port", "0", "--api-port", "0", "--log-port", "0"],
                               capture_output=True, text=True, timeout=60)
     done = run("tables", "list")
     if done.stderr.startswith(("unshare:", "mount:")):

@@ -8,8 +8,9 @@
  *                                     seeds reach are then reported, and not demanded
  *
  * Each seed is one world: small segments, a few workers that append, submit, produce with sequence
- * numbers, acknowledge, seal, scan and idle; a run ends cleanly, by a kill, by the engine's own
- * exit or by a power cut; then the log is opened again on what is left and everything is checked:
+ * numbers, acknowledge, consume, seal, scan and idle; a run ends cleanly, by a kill, by the
+ * engine's own exit or by a power cut; then the log is opened again on what is left and everything
+ * is checked:
  *
  *   - a synced entry is there until its table acknowledged it, at its seq, with its chain and bytes
  *   - so is an entry that any scan ever showed (L23), and a written one unless power was lost
@@ -19,6 +20,7 @@
  *   - a producer's number is stored once, and a repeat gets the receipt of the entry that holds it
  *   - an acknowledgement that returned is still known; nothing unacknowledged is reclaimed
  *   - what bit rot took is named, and nothing else is missing
+ *   - what a consumer acknowledged is known, and what he holds is there (wal_consumers.c)
  *   - the allocated bytes reported are those of the files
  *
  * A failure prints the seed. TAP: one line for each property that must have been exercised.
@@ -89,6 +91,8 @@ static void run_main(void *context)
         budget_check(model, dir);
         totals.copied_ahead += wal_usage(model->wal).units_copied_ahead;
         totals.taken_back += wal_usage(model->wal).copies_taken_back;
+        totals.lapsed += wal_usage(model->wal).holds_lapsed;
+        totals.gave_way += wal_usage(model->wal).holds_released;
     }
     wal_close(model->wal);
     model->wal = NULL;
@@ -203,6 +207,8 @@ static void world(struct model *model)
         struct sim_faults *faults = sim_node_faults(model->node);
         model->ops = 5 + (uint32_t)pick(model, 60);
         memset(model->producer_busy, 0, sizeof model->producer_busy);
+        for (size_t i = 0; i < CONSUMERS; i++)
+            model->consumers[i].is_busy = false;
         model->outstanding = 0;
         faults_choose(model);
         if (is_last) {
@@ -289,6 +295,12 @@ static const struct {
     {"entries reclaimed", &totals.reclaimed},
     {"receipts repeated", &totals.repeats},
     {"receipts compared", &totals.producers_checked},
+    {"acks of consumers", &totals.consumer_acks},
+    {"acks with another term refused", &totals.terms_refused},
+    {"holds that stand checked", &totals.holds_checked},
+    {"holds that were given up seen", &totals.holds_released},
+    {"leases lapsed", &totals.lapsed},
+    {"holds given up for space", &totals.gave_way},
 };
 
 static const char usage[] =

@@ -146,6 +146,7 @@ bool check_all(struct model *model)
             return false;
     items_check(model);
     acks_check(model);
+    consumers_check(model);
     totals.verified++;
     if (!model->has_rot)
         return true;

@@ -12,7 +12,15 @@
 #include "log/wal/wal.h"
 #include "sim/sim.h"
 
-enum { TABLES = 3, GROUPS_MAX = 3, PRODUCERS = 4, WORKERS_MAX = 4, PRODUCED_MAX = 512 };
+enum {
+    TABLES = 3,
+    GROUPS_MAX = 3,
+    PRODUCERS = 4,
+    WORKERS_MAX = 4,
+    PRODUCED_MAX = 512,
+    CONSUMERS = 3,
+    MEMBERS_MAX = 3
+};
 
 enum item_state { ITEM_UNKNOWN, ITEM_WRITTEN, ITEM_SYNCED, ITEM_REFUSED };
 
@@ -39,6 +47,19 @@ struct producer_model {
     uint64_t next; /* lowest number not known to be durable */
 };
 
+struct consumer_model {
+    bool is_busy, is_known; /* known: a put was tried */
+    bool is_sure;           /* it is there, and has been since a call returned */
+    bool in_flight;         /* a call was begun whose effect nobody has seen */
+    uint32_t table, group, members;
+    uint64_t ttl_ms;
+    bool has_joined[MEMBERS_MAX];
+    uint64_t sure[MEMBERS_MAX], tried[MEMBERS_MAX]; /* acks: answered; begun */
+    int64_t until_ns[MEMBERS_MAX];                  /* present until then at the latest */
+    uint64_t held;                                  /* last seen */
+    uint64_t floor; /* what was reclaimed when the hold last stood for sure */
+};
+
 struct model {
     uint64_t seed;
     bool is_verbose;
@@ -56,6 +77,7 @@ struct model {
     uint64_t through[TABLES][GROUPS_MAX], tried[TABLES][GROUPS_MAX];
     struct producer_model producers[PRODUCERS];
     bool producer_busy[PRODUCERS];
+    struct consumer_model consumers[CONSUMERS];
     uint64_t term_last;
     bool has_rot, is_power_lost;
     uint64_t outstanding;
@@ -71,7 +93,8 @@ struct worker {
 struct totals {
     uint64_t seeds, runs, appended, cut, voided, refused, damaged, dropped, copied_ahead,
         taken_back, repeats, scanned, acks, reclaimed, forks, verified, open_refused, written_lost,
-        producers_checked;
+        producers_checked, consumer_acks, terms_refused, holds_checked, holds_released, lapsed,
+        gave_way;
     struct sim_counts sim;
 };
 extern struct totals totals;
@@ -102,6 +125,11 @@ void view_check(struct model *model, const struct wal_view *view);
 
 /* What one worker does in a run. */
 void worker_main(void *worker);
+
+/* ---- wal_consumers.c ---- */
+
+void consumer_work(struct worker *worker);
+void consumers_check(struct model *model); /* after each start */
 
 /* ---- wal_check.c: the whole, after each start ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the workers do: append, submit, produce with numbers, scan, acknowledge, seal and idle.
+ * What the workers do: append, submit, produce with numbers, scan, acknowledge, consume, seal and
+ * idle.
  */
 #include "sim/wal_model.h"
 
@@ -306,17 +307,19 @@ void worker_main(void *context)
     struct error err;
     for (uint32_t i = 0; i < model->ops; i++) {
         uint64_t choice = pick(model, 100);
-        if (choice < 35)
+        if (choice < 33)
             do_append(worker);
-        else if (choice < 55)
+        else if (choice < 53)
             do_submit(worker);
-        else if (choice < 70)
+        else if (choice < 67)
             do_produce(worker);
-        else if (choice < 82)
+        else if (choice < 78)
             do_scan(worker);
-        else if (choice < 90)
+        else if (choice < 86)
             do_ack(worker);
-        else if (choice < 92) {
+        else if (choice < 94)
+            consumer_work(worker);
+        else if (choice < 96) {
             enum status status = wal_seal(model->wal, &err);
             if (status != STATUS_OK && status != STATUS_NO_SPACE && status != STATUS_NO_MEMORY)
                 fail(model, "seal: %s", err.message);

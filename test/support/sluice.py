@@ -59,7 +59,7 @@ class Server:
         self.log_start = self.log_path.stat().st_size
         self.process = subprocess.Popen(
             [*self.wrapper, str(BINARY), "serve", "--data-dir", str(self.directory),
-             "--otlp-http-port", "0", "--api-port", "0", *self.flags],
+             "--otlp-http-port", "0", "--api-port", "0", "--log-port", "0", *self.flags],
             stderr=self.log_file, stdout=subprocess.DEVNULL, env={**os.environ, **self.env},
             start_new_session=True)
         if wait:
@@ -72,9 +72,9 @@ class Server:
     def wait_ready(self, seconds=20):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            m = re.search(r"OTLP/HTTP on \S+ port (\d+), API on port (\d+)", self.log())
+            m = re.search(r"OTLP/HTTP on \S+ port (\d+), API on port (\d+), log on port (\d+)", self.log())
             if m:
-                self.otlp, self.api = int(m[1]), int(m[2])
+                self.otlp, self.api, self.log_port = map(int, m.groups())
                 return
             if self.process.poll() is not None:
                 raise RuntimeError(f"the server ended with {self.process.returncode}: {self.log()}")

@@ -128,7 +128,7 @@ static void check_warehouse(struct invocation *invocation, struct findings *find
 
 /* The server that runs on this very directory; 0: none answers. What it says of itself must agree
  * with who holds the directory's lock. */
-static int find_server(struct invocation *invocation, int64_t *out_otlp_port)
+static int find_server(struct invocation *invocation, int64_t *out_otlp_port, int64_t *out_log_port)
 {
     struct buf text = {0};
     struct arena arena;
@@ -142,7 +142,7 @@ static int find_server(struct invocation *invocation, int64_t *out_otlp_port)
     if (cmd_ask_server(invocation, "GET", "/v1/status", &text, &code, &err) == STATUS_OK &&
         code == 200 && json_parse(text.data, text.length, &arena, &json, &err) == STATUS_OK &&
         json_get_i64(json, "pid", &pid) && json_get_i64(json, "otlp_http_port", out_otlp_port) &&
-        (user == 0 || user == pid))
+        json_get_i64(json, "log_port", out_log_port) && (user == 0 || user == pid))
         server = (int)pid;
     arena_deinit(&arena);
     buf_deinit(&text);
@@ -171,11 +171,13 @@ static void check_port(struct invocation *invocation, struct findings *findings,
 static void check_ports(struct invocation *invocation, struct findings *findings)
 {
     const struct settings *settings = &invocation->settings;
-    int64_t served = -1;
-    int server = settings->api_port ? find_server(invocation, &served) : 0;
+    int64_t served = -1, served_log = -1;
+    int server = settings->api_port ? find_server(invocation, &served, &served_log) : 0;
     bool is_otlp = server && served == (int64_t)settings->otlp_http_port;
+    bool is_log = server && served_log == (int64_t)settings->log_port;
     check_port(invocation, findings, "otlp port", settings->otlp_http_port, is_otlp ? server : 0);
     check_port(invocation, findings, "api port", settings->api_port, server);
+    check_port(invocation, findings, "log port", settings->log_port, is_log ? server : 0);
 }
 
 /* Reads it whole, where there is one. */

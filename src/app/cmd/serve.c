@@ -25,9 +25,9 @@ int cmd_serve(struct invocation *invocation)
         cmd_explain_busy(invocation, &err);
         return cmd_fail(&err);
     }
-    log_line(LOG_INFO, "OTLP/HTTP on %s port %u, API on port %u, data in %s",
+    log_line(LOG_INFO, "OTLP/HTTP on %s port %u, API on port %u, log on port %u, data in %s",
              invocation->settings.listen_address, server_otlp_port(server), server_api_port(server),
-             invocation->settings.data_dir);
+             server_log_port(server), invocation->settings.data_dir);
     wait_for_signal(poller);
     log_line(LOG_INFO, "stopping: answering what has begun, publishing what is there");
     server_stop(server);

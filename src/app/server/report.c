@@ -129,6 +129,7 @@ void server_put_status(struct server *server, struct buf *out)
     put_u64(&writer, "pid", (uint64_t)os_process_id());
     put_u64(&writer, "resident_bytes", os_memory_resident_bytes());
     put_u64(&writer, "otlp_http_port", server_otlp_port(server));
+    put_u64(&writer, "log_port", server_log_port(server));
     put_log(&writer, server);
     put_ingest(&writer, server);
     put_lanes(&writer, server);
@@ -224,6 +225,39 @@ static void put_lane_metrics(struct buf *out, struct server *server)
     }
 }
 
+/* What consumers hold, and how far each is behind. */
+static void put_consumer_metrics(struct buf *out, struct server *server,
+                                 const struct wal_usage *usage)
+{
+    struct feed_stats stats = feed_stats(server->feed);
+    struct wal *wal = server->stack.wal;
+    struct wal_consumer consumer;
+    uint64_t count = 0, lost = 0;
+    for (size_t i = 0; wal_consumer_at(wal, i, &consumer); i++) {
+        count++;
+        lost += consumer.is_released;
+    }
+    metric(out, "export_pages_total", "counter", "Pages served by the log port.", stats.pages);
+    metric(out, "export_rows_total", "counter", "Rows in them.", stats.rows);
+    metric(out, "export_bytes_total", "counter", "Bytes of them.", stats.bytes);
+    metric(out, "export_refusals_total", "counter", "Requests that the log port refused.",
+           stats.refusals);
+    metric(out, "export_waiting", "gauge", "Requests that wait for rows.", stats.waiting);
+    metric(out, "export_consumers", "gauge", "Consumers that the log knows.", count);
+    metric(out, "export_consumers_released", "gauge", "Those whose hold was given up.", lost);
+    metric(out, "export_holds_lapsed_total", "counter", "Leases that nobody renewed.",
+           usage->holds_lapsed);
+    metric(out, "export_holds_released_total", "counter", "Holds given up for space.",
+           usage->holds_released);
+    buf_put_text(out, "# HELP sluice_export_lag_rows Rows that a consumer has not acknowledged.\n"
+                      "# TYPE sluice_export_lag_rows gauge\n");
+    for (size_t i = 0; wal_consumer_at(wal, i, &consumer); i++)
+        buf_format(out, "sluice_export_lag_rows{consumer=\"%s\"} %llu\n", consumer.name,
+                   (unsigned long long)wal_pending(wal, consumer.group, consumer.table_id,
+                                                   consumer.held_from)
+                       .rows);
+}
+
 static uint64_t count_damage(struct wal *wal)
 {
     struct wal_damage damage;
@@ -278,4 +312,5 @@ void server_put_metrics(struct server *server, struct buf *out)
            http.timeouts_total);
     metric(out, "process_resident_bytes", "gauge", "Resident memory.", os_memory_resident_bytes());
     put_lane_metrics(out, server);
+    put_consumer_metrics(out, server, &usage);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The running server and its admin API. Threads: the log's, the publisher's, the OTLP workers, one
- * API worker. An operator's decision waits until nobody works on its lane.
+ * API worker, the log port's. An operator's decision waits until nobody works on its lane.
  */
 #include <stdio.h>
 
@@ -14,7 +14,10 @@ enum { STOP_MS = 10000, READY_BYTES = 1 << 20 /* a usual request */ };
 
 /* Files that connections leave to the log, the tables and the catalog: without one the log cannot
  * seal, which ends the process. */
-enum { KEPT_FILES = 256, API_CONNECTIONS_MAX = 64 };
+enum { KEPT_FILES = 256, API_CONNECTIONS_MAX = 64, LOG_CONNECTIONS_MAX = 512 };
+
+/* How long the log port may take to send what it has begun. */
+enum { LOG_STOP_MS = 2000 };
 
 /* ---- API ---- */
 
@@ -62,22 +65,6 @@ static void handle_metrics(void *context, struct http_exchange *exchange)
     respond_buf(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
 }
 
-/* The value of `name`, percent-decoded; false: missing, or longer than there is room for. */
-static bool query_text(const struct http_head *head, const char *name, char *out, size_t bytes)
-{
-    struct span value = http_query_get(head->query, name);
-    size_t length = 0, i = 0;
-    for (; i < value.length && length + 1 < bytes; i++) {
-        uint8_t byte = value.data[i];
-        if (byte == '%' && i + 2 < value.length &&
-            hex_decode(&byte, 1, (const char *)value.data + i + 1, 2))
-            i += 2;
-        out[length++] = (char)byte;
-    }
-    out[length] = '\0';
-    return length > 0 && i == value.length && strlen(out) == length;
-}
-
 /* POST /v1/lanes/clear-halt?table=otel.logs&decision=accept, and /v1/lanes/rebind */
 static void handle_resolve(void *context, struct http_exchange *exchange)
 {
@@ -90,8 +77,8 @@ static void handle_resolve(void *context, struct http_exchange *exchange)
         http_respond_text(exchange, 403, "decisions are not taken from web pages");
         return;
     }
-    if (!query_text(head, "table", table, sizeof table) ||
-        !query_text(head, "decision", decision, sizeof decision)) {
+    if (!http_query_text(head->query, "table", table, sizeof table) ||
+        !http_query_text(head->query, "decision", decision, sizeof decision)) {
         http_respond_text(exchange, 400, "table= and decision= are needed");
         return;
     }
@@ -252,6 +239,17 @@ static enum status start_api(struct server *server, struct error *err)
     return http_server_start(server->stack.env, &http, &server->api, err);
 }
 
+static enum status start_feed(struct server *server, struct error *err)
+{
+    struct http_options http = http_options_default();
+    TRY(feed_create(server->env, server->stack.wal, &server->feed, err));
+    feed_attach(server->feed, &http);
+    http.address = server->stack.settings.listen_address;
+    http.port = (uint16_t)server->stack.settings.log_port;
+    http.connections_max = connections_max(server->file_limit, 8, LOG_CONNECTIONS_MAX);
+    return http_server_start(server->env, &http, &server->log, err);
+}
+
 /* Before anything is made: a start that cannot succeed leaves no log behind. Where there is one,
  * who uses it tells more than who has the ports. */
 static enum status check_addresses(struct env *env, const struct settings *settings,
@@ -266,7 +264,12 @@ static enum status check_addresses(struct env *env, const struct settings *setti
     if (settings->api_port && settings->api_port == settings->otlp_http_port)
         return error_set(err, STATUS_INVALID, "OTLP/HTTP and the API cannot share port %llu",
                          (unsigned long long)settings->api_port);
-    return http_address_check(settings->listen_address, (uint16_t)settings->api_port, err);
+    if (settings->log_port && (settings->log_port == settings->otlp_http_port ||
+                               settings->log_port == settings->api_port))
+        return error_set(err, STATUS_INVALID, "the log port and another cannot share port %llu",
+                         (unsigned long long)settings->log_port);
+    TRY(http_address_check(settings->listen_address, (uint16_t)settings->api_port, err));
+    return http_address_check(settings->listen_address, (uint16_t)settings->log_port, err);
 }
 
 enum status server_start(struct env *env, const struct settings *settings,
@@ -286,6 +289,8 @@ enum status server_start(struct env *env, const struct settings *settings,
     }
     if (status == STATUS_OK)
         status = start_ingest(server, err);
+    if (status == STATUS_OK)
+        status = start_feed(server, err);
     if (status == STATUS_OK) /* it looks at all of the above */
         status = start_api(server, err);
     if (status != STATUS_OK) {
@@ -309,6 +314,12 @@ void server_stop(struct server *server)
     if (server->stack.publisher)
         publisher_stop(server->stack.publisher, true, spent_ms < STOP_MS ? STOP_MS - spent_ms : 0);
     http_server_destroy(server->api);
+    if (server->feed)
+        feed_stop(server->feed);
+    if (server->log)
+        http_server_drain(server->log, LOG_STOP_MS);
+    http_server_destroy(server->log); /* it reads the log */
+    feed_destroy(server->feed);
     struct wal *wal = server->stack.wal;
     server->stack.wal = NULL;
     stack_close(&server->stack);
@@ -326,6 +337,11 @@ uint16_t server_otlp_port(const struct server *server)
 uint16_t server_api_port(const struct server *server)
 {
     return http_server_port(server->api);
+}
+
+uint16_t server_log_port(const struct server *server)
+{
+    return http_server_port(server->log);
 }
 
 struct stack *server_stack(struct server *server)

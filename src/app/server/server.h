@@ -6,6 +6,7 @@
 #ifndef SLUICE_APP_SERVER_SERVER_H
 #define SLUICE_APP_SERVER_SERVER_H
 
+#include "flow/feed/feed.h"
 #include "flow/ingest/ingest.h"
 #include "flow/publish/publish.h"
 #include "net/http/http.h"
@@ -46,6 +47,8 @@
       "disk space of the log; 0: the smaller of 50 GiB and half the volume")                       \
     X(log_keep_committed_ms, "log", "keep_committed", DURATION, "24h", "0", "36500d",              \
       "how long published segments are kept")                                                      \
+    X(log_port, "log", "port", NUMBER, "7800", "0", "65535",                                       \
+      "log port: rows and leases for consumers; 0 picks a free port")                              \
     X(warehouse, "publish", "warehouse", TEXT, "", "", "",                                         \
       "where tables are written; empty: <data_dir>/warehouse")                                     \
     X(catalog_name, "publish", "catalog_name", TEXT, "sluice", "", "",                             \
@@ -143,6 +146,7 @@ void server_stop(struct server *server);
 
 uint16_t server_otlp_port(const struct server *server);
 uint16_t server_api_port(const struct server *server);
+uint16_t server_log_port(const struct server *server);
 struct stack *server_stack(struct server *server);
 struct ingest *server_ingest(struct server *server);
 

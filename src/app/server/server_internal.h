@@ -10,8 +10,9 @@ struct server {
     struct env *env;
     struct stack stack;
     struct ingest *ingest;
+    struct feed *feed;
     uint64_t file_limit; /* open files, of the process */
-    struct http_server *otlp, *api;
+    struct http_server *otlp, *api, *log;
     struct http_route routes[API_ROUTE_COUNT];
     int64_t started_wall_ns;
 };

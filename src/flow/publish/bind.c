@@ -116,7 +116,7 @@ static enum status note_missing(struct pairing *pairing, int32_t parent_id, cons
 {
     char *list = pairing->binding->dropped;
     size_t length = strlen(list), room = sizeof pairing->binding->dropped - length;
-    bool is_position = find_field(publish_position_fields, PUBLISH_POSITION_FIELDS, name) >= 0;
+    bool is_position = find_field(position_fields, POSITION_FIELDS, name) >= 0;
     if (is_position || !was_there(pairing->table, parent_id, name)) {
         if (!pairing->column)
             return error_set(pairing->err, STATUS_HALTED,
@@ -252,18 +252,15 @@ static enum status bind_columns(struct pairing *pairing)
     const struct arrow_schema *payload = binding->payload;
     const struct iceberg_schema *theirs = pairing->table->schema;
     struct arena *arena = &binding->arena;
-    uint32_t our_count = payload->field_count + PUBLISH_POSITION_FIELDS;
-    struct arrow_field *ours = arena_alloc_zero(arena, our_count, sizeof *ours);
+    struct arrow_schema ours;
     binding->schema.fields =
         arena_alloc_zero(arena, theirs->field_count + 1, sizeof(struct arrow_field));
     binding->columns =
         arena_alloc_zero(arena, theirs->field_count + 1, sizeof(struct bound_column));
-    if (!ours || !binding->schema.fields || !binding->columns)
+    if (!binding->schema.fields || !binding->columns || !positions_schema(payload, arena, &ours))
         return out_of_memory(pairing);
-    memcpy(ours, payload->fields, payload->field_count * sizeof *ours);
-    memcpy(ours + payload->field_count, publish_position_fields, sizeof publish_position_fields);
-    return pair_level(pairing, ours, our_count, level_in(theirs, 0), 0, binding->schema.fields,
-                      binding->columns, &binding->schema.field_count);
+    return pair_level(pairing, ours.fields, ours.field_count, level_in(theirs, 0), 0,
+                      binding->schema.fields, binding->columns, &binding->schema.field_count);
 }
 
 int binding_source(const struct binding *binding, int32_t field_id)

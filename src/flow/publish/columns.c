@@ -6,24 +6,13 @@
 
 #include "flow/publish/publish_internal.h"
 
-const struct arrow_field publish_position_fields[PUBLISH_POSITION_FIELDS] = {
-    {.name = "_sluice_log", .type = ARROW_UTF8, .is_dictionary = true},
-    {.name = "_sluice_group", .type = ARROW_INT32},
-    {.name = "_sluice_seq", .type = ARROW_INT64},
-    {.name = "_sluice_index", .type = ARROW_INT32},
-};
 static enum status rows_schema(const struct publish_table *definition, struct arena *arena,
                                struct arrow_schema *out_schema, struct error *err)
 {
     struct arrow_schema payload;
     TRY(arrow_schema_copy(definition->schema, arena, &payload, err));
-    uint32_t own = PUBLISH_POSITION_FIELDS, count = payload.field_count + own;
-    struct arrow_field *fields = arena_alloc_zero(arena, count, sizeof *fields);
-    if (!fields)
+    if (!positions_schema(&payload, arena, out_schema))
         return error_set(err, STATUS_NO_MEMORY, "columns: out of memory");
-    memcpy(fields, payload.fields, payload.field_count * sizeof *fields);
-    memcpy(fields + payload.field_count, publish_position_fields, sizeof publish_position_fields);
-    *out_schema = (struct arrow_schema){.fields = fields, .field_count = count};
     return STATUS_OK;
 }
 

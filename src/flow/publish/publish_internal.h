@@ -16,6 +16,7 @@
 
 #include <stdatomic.h>
 
+#include "flow/positions/positions.h"
 #include "flow/publish/publish.h"
 #include "format/json/json.h"
 #include "format/parquet/parquet.h"
@@ -202,9 +203,6 @@ bool is_still_lost(const struct own_state *own, int64_t lost_sequence);
 
 /* ---- columns.c ---- */
 
-enum { PUBLISH_POSITION_FIELDS = 4 };
-extern const struct arrow_field publish_position_fields[PUBLISH_POSITION_FIELDS];
-
 /* The table's schema at its birth: ids level by level, columns' sources as docs. In the arena. */
 enum status publish_table_schema(const struct publish_table *definition, struct arena *arena,
                                  struct arrow_schema *out_rows, struct iceberg_schema *out_schema,
@@ -214,7 +212,7 @@ enum status publish_table_schema(const struct publish_table *definition, struct 
 
 /* Where a written column, or a nested field of it, comes from. */
 struct bound_column {
-    int source;       /* payload column, behind them publish_position_fields; nested: of ours */
+    int source;       /* payload column, behind them position_fields; nested: of ours */
     bool is_as_it_is; /* arrays go through untouched */
     bool is_widened;  /* int32 -> int64 */
     struct bound_column *children;

@@ -25,39 +25,17 @@ struct writing {
 
 /* ---- columns as the table wants them ---- */
 
-/* The places of publish_position_fields. */
-enum { POSITION_LOG, POSITION_GROUP, POSITION_SEQ };
-
-static bool position_column(const struct writing *writing, int which, const struct order_row *rows,
-                            size_t count, struct arena *arena, struct arrow_array *out_array)
+/* Where the rows of a chunk stand; NULL: out of memory. */
+static struct position *positions_of(const struct writing *writing, const struct order_row *rows,
+                                     size_t count, struct arena *arena)
 {
-    size_t width =
-        publish_position_fields[which].type == ARROW_INT64 ? sizeof(int64_t) : sizeof(int32_t);
-    void *values = arena_alloc_zero(arena, count + 1, width);
-    *out_array = (struct arrow_array){.length = (int64_t)count, .values = values};
-    if (!values)
-        return false;
-    if (which == POSITION_LOG) { /* one value; all indices are zero */
-        int32_t *offsets = arena_alloc_zero(arena, 2, sizeof *offsets);
-        struct arrow_array *dictionary = arena_alloc_zero(arena, 1, sizeof *dictionary);
-        if (!offsets || !dictionary)
-            return false;
-        offsets[1] = LOG_ID_TEXT_BYTES - 1;
-        *dictionary =
-            (struct arrow_array){.length = 1, .offsets = offsets, .values = writing->log_text};
-        out_array->dictionary = dictionary;
-        return true;
-    }
-    for (size_t i = 0; i < count; i++) {
+    struct position *positions = arena_alloc_zero(arena, count + 1, sizeof *positions);
+    for (size_t i = 0; positions && i < count; i++) {
         const struct range_batch *batch = &writing->range->batches[rows[i].batch];
-        if (which == POSITION_SEQ)
-            ((int64_t *)values)[i] = (int64_t)batch->seq;
-        else if (which == POSITION_GROUP)
-            ((int32_t *)values)[i] = (int32_t)batch->group;
-        else
-            ((int32_t *)values)[i] = (int32_t)(batch->first_index + rows[i].row);
+        positions[i] = (struct position){
+            .seq = batch->seq, .group = batch->group, .index = batch->first_index + rows[i].row};
     }
-    return true;
+    return positions;
 }
 
 static bool widen(const struct arrow_array *from, struct arena *arena,
@@ -102,16 +80,18 @@ static enum status arrange(const struct writing *writing, const struct arrow_bat
     out->schema = &binding->schema;
     out->length = gathered->length;
     out->columns = arena_alloc_zero(&out->arena, binding->schema.field_count, sizeof *out->columns);
-    bool is_made = out->columns;
+    const struct position *positions =
+        positions_of(writing, rows, (size_t)out->length, &out->arena);
+    bool is_made = out->columns && positions;
     for (uint32_t i = 0; i < binding->schema.field_count && is_made; i++) {
         const struct bound_column *column = &binding->columns[i];
         if (column->source >= payload_count) {
-            struct arrow_array positions = {0};
-            is_made = position_column(writing, column->source - payload_count, rows,
-                                      (size_t)out->length, &out->arena, &positions);
-            out->columns[i] = positions;
+            struct arrow_array place = {0};
+            is_made = positions_column(column->source - payload_count, writing->log_text, positions,
+                                       (size_t)out->length, &out->arena, &place);
+            out->columns[i] = place;
             if (is_made && column->is_widened)
-                is_made = widen(&positions, &out->arena, &out->columns[i]);
+                is_made = widen(&place, &out->arena, &out->columns[i]);
         } else {
             is_made =
                 arrange_array(&binding->schema.fields[i], column,

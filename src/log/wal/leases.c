@@ -382,14 +382,17 @@ enum status wal_consumer_ack(struct wal *wal, const struct wal_consumer_key *key
                              uint64_t seq, enum wal_consumer_verdict *out_verdict,
                              struct wal_consumer *out_consumer, struct error *err)
 {
-    struct error ignored;
     struct wal_consumer before;
     uint64_t known_term = term;
     TRY(key_check(key, err));
     /* A (term, seq) is given out once (L3): what is read here stays so. */
-    if (wal_consumer_get(wal, key->name, &before) && seq > 0 &&
-        wal_term_at(wal, before.group, seq, &known_term, &ignored) != STATUS_OK)
-        known_term = term; /* gone: there is nothing of it left to hold */
+    if (wal_consumer_get(wal, key->name, &before) && seq > 0) {
+        enum status told = wal_term_at(wal, before.group, seq, &known_term, err);
+        if (told == STATUS_NOT_FOUND || told == STATUS_CORRUPT)
+            known_term = term; /* gone: there is nothing of it left to hold */
+        else
+            TRY(told);
+    }
     TRY(begin(wal, err));
     struct lease *lease = lease_find(wal, span_of_text(key->name));
     enum wal_consumer_verdict verdict = key_admit(lease, key);

@@ -152,7 +152,7 @@ static void end_exchange(struct http_conn *conn)
     buf_deinit(&exchange->body);
     buf_clear(&exchange->head_bytes);
     exchange->route = NULL;
-    exchange->allowed = NULL;
+    exchange->allowed[0] = '\0';
 }
 
 /* Sends what is queued; behind the last byte the connection goes on or lingers. */
@@ -194,13 +194,14 @@ static void put_head(struct http_conn *conn, int code, const char *type, size_t 
                      const struct http_field *fields, size_t field_count)
 {
     struct buf *out = &conn->out;
-    buf_format(out, "HTTP/1.1 %d %s\r\nContent-Length: %zu\r\n", code, http_reason(code),
-               body_length);
+    buf_format(out, "HTTP/1.1 %d %s\r\n", code, http_reason(code));
+    if (code != 204) /* RFC 9110, section 8.6 */
+        buf_format(out, "Content-Length: %zu\r\n", body_length);
     if (type)
         buf_format(out, "Content-Type: %s\r\n", type);
     for (size_t i = 0; i < field_count; i++)
         buf_format(out, "%s: %s\r\n", fields[i].name, fields[i].value);
-    if (conn->exchange.allowed)
+    if (conn->exchange.allowed[0])
         buf_format(out, "Allow: %s\r\n", conn->exchange.allowed);
     buf_put_text(out, conn->close_after ? "Connection: close\r\n\r\n" : "\r\n");
 }
@@ -294,6 +295,14 @@ static void refuse_head(struct http_conn *conn, struct span bytes, int code, con
     refuse(conn, code, why);
 }
 
+static void allow(struct http_exchange *exchange, enum http_method method)
+{
+    static const char *const names[HTTP_OTHER] = {"GET, HEAD", "HEAD", "POST", "PUT", "DELETE"};
+    size_t used = strlen(exchange->allowed);
+    snprintf(exchange->allowed + used, sizeof exchange->allowed - used, "%s%s", used ? ", " : "",
+             names[method]);
+}
+
 /* Finds the route; answers 404 or 405 itself. */
 static bool find_route(struct http_conn *conn)
 {
@@ -306,12 +315,12 @@ static bool find_route(struct http_conn *conn)
             continue;
         exchange->route = route;
         if (route->method == method) {
-            exchange->allowed = NULL;
+            exchange->allowed[0] = '\0';
             return true;
         }
-        exchange->allowed = route->method == HTTP_POST ? "POST" : "GET, HEAD";
+        allow(exchange, route->method);
     }
-    if (exchange->allowed) {
+    if (exchange->allowed[0]) {
         respond_refusal(conn, 405, "method not allowed here");
     } else {
         http_respond_text(exchange, 404, "nothing is served at %.*s",

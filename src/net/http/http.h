@@ -50,6 +50,8 @@ bool http_head_get_only(const struct http_head *head, const char *lower_case_nam
 bool http_list_next(struct span *inout_list, struct span *out_element);
 /* The value of `name` in a query "a=b&c=d" (not decoded); data NULL if absent. */
 struct span http_query_get(struct span query, const char *name);
+/* The same, percent-decoded, as text; false: missing or empty, or longer than there is room for. */
+bool http_query_text(struct span query, const char *name, char *out, size_t bytes);
 
 enum http_parse { HTTP_PARSE_DONE, HTTP_PARSE_MORE, HTTP_PARSE_BAD };
 

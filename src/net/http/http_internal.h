@@ -31,7 +31,7 @@ struct http_exchange {
     struct buf body;
     struct http_chunks chunks;
     const struct http_route *route;
-    const char *allowed; /* the methods of the path, where another one was asked */
+    char allowed[40]; /* the methods of the path, where another one was asked */
     int64_t started_ns;
     uint64_t reserved; /* of the body budget */
     _Alignas(16) uint8_t scratch[64];

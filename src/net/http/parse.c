@@ -81,6 +81,21 @@ struct span http_query_get(struct span query, const char *name)
     return (struct span){0};
 }
 
+bool http_query_text(struct span query, const char *name, char *out, size_t bytes)
+{
+    struct span value = http_query_get(query, name);
+    size_t length = 0, i = 0;
+    for (; i < value.length && length + 1 < bytes; i++) {
+        uint8_t byte = value.data[i];
+        if (byte == '%' && i + 2 < value.length &&
+            hex_decode(&byte, 1, (const char *)value.data + i + 1, 2))
+            i += 2;
+        out[length++] = (char)byte;
+    }
+    out[length] = '\0';
+    return length > 0 && i == value.length && strlen(out) == length;
+}
+
 /* The end of the head: the offset behind CRLF CRLF, or 0. */
 static size_t find_head_end(struct span bytes)
 {

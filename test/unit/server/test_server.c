@@ -76,7 +76,7 @@ static void test_senders_lanes_and_api_together(void **state)
     assert_non_null(mkdtemp(dir));
     settings_init(&settings);
     snprintf(settings.data_dir, sizeof settings.data_dir, "%s/data", dir);
-    settings.otlp_http_port = settings.api_port = 0;
+    settings.otlp_http_port = settings.api_port = settings.log_port = 0;
     settings.otlp_workers = 2;
     settings.publish_interval_ms = 20;
     log_set_level(LOG_ERROR);
@@ -122,7 +122,7 @@ static void test_too_many_producers_are_not_told_to_wait(void **state)
     assert_non_null(mkdtemp(dir));
     settings_init(&settings);
     snprintf(settings.data_dir, sizeof settings.data_dir, "%s/data", dir);
-    settings.otlp_http_port = settings.api_port = 0;
+    settings.otlp_http_port = settings.api_port = settings.log_port = 0;
     log_set_level(LOG_ERROR);
     assert_ok(server_start(env_real(), &settings, &server, &err));
     for (uint32_t i = 0; i < wal_options_default("").producers_max; i++) {
