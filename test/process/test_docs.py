@@ -52,6 +52,14 @@ def test_shell_blocks(followed):
         assert done.returncode == 0, (block, done.stdout, done.stderr)
 
 
+def test_the_log_ports_page(followed):
+    directory, env = followed
+    for block in blocks("sh", "docs/log_port.md"):
+        done = subprocess.run(["bash", "-euc", block], cwd=directory, env=env, capture_output=True, text=True,
+                              timeout=60)
+        assert done.returncode == 0 and done.stdout, (block, done.stdout, done.stderr)
+
+
 def test_python_blocks(followed):
     directory, env = followed
     for block in blocks("python"):

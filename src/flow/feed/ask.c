@@ -162,10 +162,10 @@ static enum status path_group(struct span path, struct row_ask *ask, struct erro
 enum status row_ask_parse(const struct http_head *head, struct row_ask *out_ask, struct error *err)
 {
     struct row_ask ask = {.bytes_max = bytes_default, .rows_max = rows_default, .member_count = 1};
-    struct span query = head->query, member = http_query_get(query, "member");
-    char after[POSITION_TEXT_BYTES + 16];
+    struct span query = head->query;
+    char after[POSITION_TEXT_BYTES + 16], member[8];
     uint64_t wait_ms = 0;
-    bool has_table, has_owner;
+    bool has_table, has_owner, has_member;
     TRY(path_group(head->path, &ask, err));
     TRY(check_names(query, err));
     TRY(query_number(query, "max_bytes", bytes_most, &ask.bytes_max, err));
@@ -184,7 +184,8 @@ enum status row_ask_parse(const struct http_head *head, struct row_ask *out_ask,
     if (ask.after.log[0] && ask.after.group != ask.group)
         return error_set(err, STATUS_INVALID, "the cursor is of group %llu",
                          (unsigned long long)ask.after.group);
-    if (member.data && !member_parse(member, &ask.member, &ask.member_count))
+    TRY(query_text(query, "member", member, sizeof member, &has_member, err));
+    if (has_member && !member_parse(span_of_text(member), &ask.member, &ask.member_count))
         return error_set(err, STATUS_INVALID, "member is I/N, I below N, N up to %d",
                          WAL_MEMBERS_MAX);
     if (ask.has_consumer && !consumer_name_parse(span_of_text(ask.consumer), ask.consumer))

@@ -142,7 +142,8 @@ static enum status body_parse(struct http_exchange *exchange, const char *name,
                               struct error *err)
 {
     struct span bytes = http_exchange_body(exchange);
-    TRY(json_parse(bytes.data, bytes.length, &out->arena, &out->json, err));
+    if (json_parse(bytes.data, bytes.length, &out->arena, &out->json, err) != STATUS_OK)
+        return err->status = STATUS_INVALID; /* too deep and too large are no better */
     if (out->json->type != JSON_OBJECT)
         return error_set(err, STATUS_INVALID, "the body is no object");
     for (const struct json_value *at = out->json->first; at; at = at->next) {

@@ -57,7 +57,7 @@ static void refuse_damaged(struct feed *feed, const struct row_ask *ask,
     put_u64(&refusal.json, "first", damage.seq_first);
     put_u64(&refusal.json, "last", damage.seq_last);
     put_text(&refusal.json, "where", damage.where);
-    put_text(&refusal.json, "command", "sluice log repair");
+    put_text(&refusal.json, "command", "sluice log repair --confirm");
     refusal_end(&refusal, feed, exchange);
 }
 
