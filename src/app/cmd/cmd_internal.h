@@ -49,6 +49,8 @@ int cmd_watermark(struct invocation *invocation);
 int cmd_doctor(struct invocation *invocation);
 int cmd_publish(struct invocation *invocation);
 int cmd_tables(struct invocation *invocation);
+int cmd_tail(struct invocation *invocation);
+int cmd_export(struct invocation *invocation);
 int cmd_log(struct invocation *invocation);
 int cmd_parquet(struct invocation *invocation);
 int cmd_arrow(struct invocation *invocation);

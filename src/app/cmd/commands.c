@@ -223,6 +223,56 @@ static const struct command commands[] = {
                  "3   no server answers",
     },
     {
+        .name = "tail",
+        .arguments = "TABLE [--from F] [--follow] [--json] ...",
+        .summary = "rows of a running server's log, published or not",
+        .run = cmd_tail,
+        .about =
+            "Asks the server at --listen-address and --log-port. Rows come in the order of the\n"
+            "log; each line begins with GROUP/SEQ.INDEX, and has what is not empty.",
+        .flags = {{"--from", "F",
+                   "earliest (of what is still there), latest, SEQ or a cursor: rows behind it;\n"
+                   "earliest, with --follow latest"},
+                  {"--follow", NULL,
+                   "wait for more, over restarts of the server of up to a minute"},
+                  {"--rows", "N", "so many, then end"},
+                  {"--group", "N", "of the log; 0"},
+                  {"--json", NULL, "one object a line, all columns"}},
+        .example = "sluice tail otel.logs --rows 3",
+        .exits = "0   done\n"
+                 "2   wrong usage\n"
+                 "3   there is no such table\n"
+                 "74  no server answers, or the log is damaged there\n"
+                 "87  the log no longer has the rows behind --from\n"
+                 "88  the cursor is of another log, or of another state of this one",
+    },
+    {
+        .name = "export",
+        .arguments = "TABLE --to FILE.ndjson | DIR [--consumer NAME] ...",
+        .summary = "rows of a running server's log into a file of lines, or Parquet files",
+        .run = cmd_export,
+        .about = "Each row once, in the order of the log, whatever ends the command: what\n"
+                 "counts stands in FILE.ndjson.state or DIR/_export.state, and the same command\n"
+                 "goes on from there. What was written and does not count, a start removes.",
+        .flags = {{"--to", "PLACE",
+                   "lines of JSON where it ends in .ndjson, else a directory of Parquet files"},
+                  {"--consumer", "NAME",
+                   "with a lease: the log keeps what is not exported yet (docs/log_port.md)"},
+                  {"--from", "F", "of a new export: earliest, latest, SEQ or a cursor; earliest"},
+                  {"--follow", NULL, "wait for more, over restarts of the server"},
+                  {"--group", "N", "of the log; 0"}},
+        .example = "sluice export otel.logs --to export/logs --consumer lake",
+        .exits = "0   done\n"
+                 "2   wrong usage, or the state is of something else\n"
+                 "3   there is no such table\n"
+                 "4   the place holds something else\n"
+                 "74  no server answers, the log is damaged there, or a disk failed\n"
+                 "75  another process exports there\n"
+                 "87  the log no longer has the rows that come next\n"
+                 "88  the state is of another log, or of another state of this one; or the\n"
+                 "    consumer is another one",
+    },
+    {
         .name = "log",
         .arguments = "ls | cat | repair | fork",
         .summary = "look at and mend the log",

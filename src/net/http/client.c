@@ -7,7 +7,7 @@
 
 #include "net/http/http_internal.h"
 
-enum { RESPONSE_HEAD_MAX = 64 * 1024, RESPONSE_BODY_MAX = 64 << 20, READ_BYTES = 64 * 1024 };
+enum { RESPONSE_HEAD_MAX = 64 * 1024, RESPONSE_BODY_MAX = 512 << 20, READ_BYTES = 64 * 1024 };
 
 struct http_client {
     char address[64];

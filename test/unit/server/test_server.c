@@ -46,6 +46,36 @@ static void send_all(void *context)
     http_client_destroy(client);
 }
 
+/* Follows the log port beside the senders: long polls, wakes, ends. */
+struct log_reader {
+    struct env_thread *thread;
+    uint16_t port;
+    uint64_t rows, expected;
+};
+
+static void read_log(void *context)
+{
+    struct log_reader *reader = context;
+    struct error err;
+    struct http_client *client;
+    struct http_response response;
+    char path[256], cursor[128] = "0";
+    assert_ok(http_client_create("127.0.0.1", reader->port, 30000, &client, &err));
+    while (reader->rows < reader->expected) {
+        uint64_t rows = 0;
+        snprintf(path, sizeof path, "/v1/log/0/rows?table=otel.logs&wait_ms=300&after=%s", cursor);
+        assert_ok(
+            http_client_request(client, "GET", path, NULL, 0, (struct span){0}, &response, &err));
+        struct span next = http_response_get(&response, "sluice-cursor");
+        struct span count = http_response_get(&response, "sluice-rows");
+        assert_true(response.code == 200 || response.code == 204);
+        assert_true(parse_u64((const char *)count.data, count.length, &rows));
+        snprintf(cursor, sizeof cursor, "%.*s", (int)next.length, (const char *)next.data);
+        reader->rows += rows;
+    }
+    http_client_destroy(client);
+}
+
 static void read_api(struct server *server)
 {
     static const char *const paths[] = {"/healthz", "/readyz", "/metrics", "/v1/status"};
@@ -72,6 +102,7 @@ static void test_senders_lanes_and_api_together(void **state)
     struct settings settings;
     struct server *server;
     struct sender senders[SENDERS] = {{0}};
+    struct log_reader readers[3] = {{0}};
     char dir[] = "/tmp/sluice-server-XXXXXX", command[64];
     assert_non_null(mkdtemp(dir));
     settings_init(&settings);
@@ -87,8 +118,20 @@ static void test_senders_lanes_and_api_together(void **state)
         assert_ok(env_thread_start(env_real(), "sender", send_all, &senders[i], &senders[i].thread,
                                    &err));
     }
+    for (size_t i = 0; i < COUNT_OF(readers); i++) {
+        readers[i].port = server_log_port(server);
+        for (int k = 0; k < SENDERS * REQUESTS; k++)
+            readers[i].expected +=
+                (k % REQUESTS + k / REQUESTS) % GEN_PROFILE_COUNT == 2 ? ITEMS : 0;
+        assert_ok(env_thread_start(env_real(), "reader", read_log, &readers[i], &readers[i].thread,
+                                   &err));
+    }
     for (int i = 0; i < 5; i++)
         read_api(server);
+    for (size_t i = 0; i < COUNT_OF(readers); i++) {
+        env_thread_join(readers[i].thread);
+        assert_true(readers[i].expected > 0 && readers[i].rows == readers[i].expected);
+    }
     for (int i = 0; i < SENDERS; i++) {
         env_thread_join(senders[i].thread);
         assert_int_equal(senders[i].stored, REQUESTS);
