@@ -16,6 +16,7 @@ enum {
     FEED_WAITING_MAX = 1024, /* long polls of a worker */
     FEED_WAIT_MS_MAX = 30000,
     FEED_BODY_BYTES_MAX = 64 << 10,
+    FEED_ANSWER_BYTES_MAX = 256 << 20, /* of pages that were answered and not taken */
     FEED_TTL_MS_LEAST = 100,
     FEED_TTL_MS_MOST = 604800000,
 };

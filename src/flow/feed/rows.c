@@ -73,12 +73,18 @@ static void refuse_page(struct feed *feed, const struct row_ask *ask,
         refuse_status(feed, exchange, err);
 }
 
-/* Answers, unless there is nothing and the request may still wait. */
-static bool answer(struct feed *feed, const struct row_ask *ask, struct http_exchange *exchange,
+/* Answers, unless there is nothing and the request may still wait: then from where there was
+ * nothing on. */
+static bool answer(struct feed *feed, struct row_ask *ask, struct http_exchange *exchange,
                    bool may_wait)
 {
     struct page page;
     struct error err;
+    if (http_worker_answer_bytes(http_exchange_worker(exchange)) > FEED_ANSWER_BYTES_MAX) {
+        refuse(feed, exchange, 503, "ERR_EXPORT_UNAVAILABLE",
+               "too many pages are under way to clients that do not take them");
+        return true;
+    }
     if (page_read(feed, ask, &page, &err) != STATUS_OK) {
         refuse_page(feed, ask, exchange, &err);
         return true;
@@ -86,6 +92,9 @@ static bool answer(struct feed *feed, const struct row_ask *ask, struct http_exc
     bool is_answer = page.rows || page.is_at_limit || !may_wait;
     if (is_answer)
         respond_page(feed, ask, exchange, &page);
+    ask->after.seq = page.seq;
+    ask->after.term = page.term;
+    ask->after.has_index = false;
     page_deinit(&page);
     return is_answer;
 }
@@ -122,7 +131,7 @@ void rows_look(struct feed_worker *worker)
     uint32_t answered = 0;
     for (struct waiting **link = &worker->waiting; *link;) {
         struct waiting *waiting = *link;
-        const struct row_ask *ask = &waiting->ask;
+        struct row_ask *ask = &waiting->ask;
         bool is_over = is_stopping || now_ns >= waiting->until_ns;
         bool may_have = wal_pending(feed->wal, ask->group, ask->table_id, ask->after.seq).entries;
         if ((!is_over && !may_have) || !answer(feed, ask, waiting->exchange, !is_over)) {

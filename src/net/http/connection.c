@@ -100,11 +100,20 @@ void http_conn_open(struct http_worker *worker, struct os_socket socket)
     set_state(conn, HTTP_CONN_HEAD);
 }
 
+/* What waits to be sent, of all connections together. */
+static void count_answer(struct http_conn *conn)
+{
+    uint64_t held = conn->is_dead ? 0 : conn->out.length - conn->out_at;
+    http_count(&conn->worker->server->answer_bytes_held, held - conn->answer_held);
+    conn->answer_held = held;
+}
+
 void http_conn_close(struct http_conn *conn)
 {
     if (conn->is_dead)
         return;
     conn->is_dead = true;
+    count_answer(conn);
     http_conn_touch(conn);
     os_poller_remove(conn->worker->poller, conn->socket);
     os_close(conn->socket);
@@ -156,7 +165,7 @@ static void end_exchange(struct http_conn *conn)
 }
 
 /* Sends what is queued; behind the last byte the connection goes on or lingers. */
-static void flush_out(struct http_conn *conn)
+static void send_some(struct http_conn *conn)
 {
     struct error err;
     while (conn->out_at < conn->out.length) {
@@ -188,6 +197,12 @@ static void flush_out(struct http_conn *conn)
     }
     set_state(conn, HTTP_CONN_HEAD);
     set_interest(conn, OS_READABLE);
+}
+
+static void flush_out(struct http_conn *conn)
+{
+    send_some(conn);
+    count_answer(conn);
 }
 
 static void put_head(struct http_conn *conn, int code, const char *type, size_t body_length,

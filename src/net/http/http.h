@@ -136,6 +136,7 @@ void http_server_destroy(struct http_server *server); /* accepts NULL; drained o
 struct http_stats {
     uint64_t connections_open, connections_total, requests_total, bytes_received, bytes_sent;
     uint64_t bad_requests_total, timeouts_total, refused_total, body_bytes_held;
+    uint64_t answer_bytes_held; /* that peers have not taken yet */
 };
 struct http_stats http_server_stats(const struct http_server *server);
 
@@ -164,6 +165,8 @@ void http_respond_text(struct http_exchange *exchange, int code, const char *for
 /* ---- workers ---- */
 
 void *http_worker_state(const struct http_worker *worker);
+/* answer_bytes_held of its server: what a handler of large answers bounds itself by. */
+uint64_t http_worker_answer_bytes(const struct http_worker *worker);
 
 struct http_task {
     struct http_task *next; /* the worker's */

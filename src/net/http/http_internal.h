@@ -47,6 +47,7 @@ struct http_conn {
     struct buf in;  /* bytes behind what was parsed */
     struct buf out; /* bytes not yet sent, from `out_at` */
     size_t out_at;
+    uint64_t answer_held; /* of it, as counted in the server's sum */
     unsigned interest;
     bool close_after, is_peer_done, is_dead;
     int64_t since_ns; /* monotonic: when the state began, or its last progress */
@@ -78,7 +79,7 @@ struct http_server {
     uint16_t port;
     struct http_worker *workers;
     unsigned worker_count, workers_started;
-    _Atomic uint64_t body_bytes_held;
+    _Atomic uint64_t body_bytes_held, answer_bytes_held;
     _Atomic int64_t refused_ns; /* when a body last found no memory; 0: never */
     _Atomic bool is_draining, is_cutting_off;
 };

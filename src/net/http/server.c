@@ -320,9 +320,15 @@ void *http_worker_state(const struct http_worker *worker)
     return worker->state;
 }
 
+uint64_t http_worker_answer_bytes(const struct http_worker *worker)
+{
+    return atomic_load(&worker->server->answer_bytes_held);
+}
+
 struct http_stats http_server_stats(const struct http_server *server)
 {
-    struct http_stats stats = {.body_bytes_held = atomic_load(&server->body_bytes_held)};
+    struct http_stats stats = {.body_bytes_held = atomic_load(&server->body_bytes_held),
+                               .answer_bytes_held = atomic_load(&server->answer_bytes_held)};
     for (unsigned i = 0; i < server->workers_started; i++) {
         const struct http_worker *worker = &server->workers[i];
         stats.connections_open += atomic_load(&worker->connections_open);
