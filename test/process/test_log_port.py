@@ -287,7 +287,7 @@ def test_L32_what_was_reclaimed_is_named_exactly(tmp_path, request):
 def test_a_lease_that_lapses_is_said(tmp_path, request):
     server = started(tmp_path / "data", request, *SMALL)
     port = log_client.Port(server.log_port)
-    told = port.put("slow", table="otel.logs", ttl_ms=300)
+    told = port.put("slow", table="otel.logs", ttl_ms=4000)
     send(server, 10, pad=50000)
     page = port.page(consumer="slow", max_rows=3)
     assert page.rows and not page.flags
@@ -405,7 +405,7 @@ def test_damage_is_named_and_repaired(tmp_path, request):
 def test_L33_a_partition_group_changes_its_members(tmp_path, request):
     server = started(tmp_path / "data", request, *SMALL)
     port = log_client.Port(server.log_port)
-    members = [log_client.Follower(server.log_port, "otel.logs", "g", f"{i}/3", f"owner-{i}", ttl_ms=500)
+    members = [log_client.Follower(server.log_port, "otel.logs", "g", f"{i}/3", f"owner-{i}", ttl_ms=5000)
                for i in range(3)]
     members[0].step()
     told = refused(409, "ERR_EXPORT_GROUP_CONFLICT", port.page, consumer="g", member="1/3", owner="owner-1")
@@ -415,7 +415,7 @@ def test_L33_a_partition_group_changes_its_members(tmp_path, request):
     told = refused(409, "ERR_EXPORT_GROUP_CONFLICT", port.put, "g", table="otel.logs", member="0/3", owner="x")
     assert told["sub_code"] == "member_taken"
     refused(409, "ERR_EXPORT_CONSUMER_EXISTS", port.put, "g", table="otel.spans", member="0/3")
-    send(server, 30, pad=20000)
+    send(server, 10, pad=20000)
     end = end_of(server)
     for member in members[:2]:
         member.follow_to(end)
@@ -427,10 +427,10 @@ def test_L33_a_partition_group_changes_its_members(tmp_path, request):
         member.acknowledge()
     assert port.json("GET", "/v1/consumers/g")["held_from"] >= end
     # Member 1 goes; the others go on, and nothing of what it has not taken is lost.
-    send(server, 30, pad=20000)
+    send(server, 10, pad=20000)
     end = end_of(server)
     held = port.json("GET", "/v1/consumers/g")["held_from"]
-    gone, until = members.pop(1), time.monotonic() + 3
+    gone, until = members.pop(1), time.monotonic() + 6
     while time.monotonic() < until or any(m.seq < end for m in members):
         for member in members:
             member.step(wait_ms=100)

@@ -249,7 +249,7 @@ static const struct command commands[] = {
     {
         .name = "export",
         .arguments = "TABLE --to FILE.ndjson | DIR [--consumer NAME] ...",
-        .summary = "rows of a running server's log into a file of lines, or Parquet files",
+        .summary = "rows of a running server's log into files, each once",
         .run = cmd_export,
         .about = "Each row once, in the order of the log, whatever ends the command: what\n"
                  "counts stands in FILE.ndjson.state or DIR/_export.state, and the same command\n"
