@@ -47,8 +47,8 @@ void respond_json(struct http_exchange *exchange, struct buf *body)
 
 /* ---- refusals ---- */
 
-static void begin(struct refusal *refusal, int http_code, const char *code, const char *format,
-                  va_list args)
+static PRINTF_LIKE(4, 0) void begin(struct refusal *refusal, int http_code, const char *code,
+                                    const char *format, va_list args)
 {
     char message[600];
     vsnprintf(message, sizeof message, format, args);
