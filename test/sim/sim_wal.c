@@ -18,6 +18,8 @@
  *   - no (term, seq) and no synced seq is ever used for anything else (L3)
  *   - completions come in the order of submission within a durability
  *   - a producer's number is stored once, and a repeat gets the receipt of the entry that holds it
+ *   - a producer expires no earlier than it may, whatever the wall clock does, and never begins
+ *     again at 1
  *   - an acknowledgement that returned is still known; nothing unacknowledged is reclaimed
  *   - what bit rot took is named, and nothing else is missing
  *   - what a consumer acknowledged is known, and what he holds is there (wal_consumers.c)
@@ -188,6 +190,10 @@ static void options_choose(struct model *model)
     options->seal_after_ms = 20 + pick(model, 400);
     options->keep_committed_ms = pick(model, 3) ? 0 : 200;
     options->keep_committed_percent = (uint32_t)pick(model, 50);
+    if (pick(model, 2))
+        options->keep_producers_ms = 20 + pick(model, 300);
+    if (pick(model, 3) == 0)
+        options->producers_max = 3;
 }
 
 static void world(struct model *model)
@@ -211,6 +217,7 @@ static void world(struct model *model)
             model->consumers[i].is_busy = false;
         model->outstanding = 0;
         faults_choose(model);
+        model->had_no_memory |= faults->alloc_fails > 0;
         if (is_last) {
             *faults = (struct sim_faults){.switches = 4096};
             sim_node_volume(model->node, roomy);
@@ -295,6 +302,9 @@ static const struct {
     {"entries reclaimed", &totals.reclaimed},
     {"receipts repeated", &totals.repeats},
     {"receipts compared", &totals.producers_checked},
+    {"producers expired", &totals.expired},
+    {"expired producers asked again", &totals.expired_asked},
+    {"too many producers", &totals.full},
     {"acks of consumers", &totals.consumer_acks},
     {"acks with another term refused", &totals.terms_refused},
     {"holds that stand checked", &totals.holds_checked},

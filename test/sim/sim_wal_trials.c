@@ -104,7 +104,8 @@ static void td6_failed_sync(void)
     EXPECT(seen_in_cache > 0);
 }
 
-/* The number of a producer and its rows become durable together. */
+/* The number of a producer and its rows become durable together, in all tables of the request
+ * (L28). */
 static void act_tc11(struct run *run, struct wal *wal, uint32_t table)
 {
     struct wal_receipt receipts[16];
@@ -130,8 +131,10 @@ static void act_tc11(struct run *run, struct wal *wal, uint32_t table)
                               .contribution_count = 1,
                               .payload = span_of(payload, sizeof payload),
                               .payload_crc = crc32c(0, payload, sizeof payload)};
+    struct wal_entry entries[2] = {entry, entry};
+    EXPECT(wal_table_open(wal, "other", &entries[1].table_id, &last_error) == STATUS_OK);
     struct wal_submission submission = {
-        .entries = &entry, .entry_count = 1, .durability = WAL_SYNCED};
+        .entries = entries, .entry_count = 2, .durability = WAL_SYNCED};
     run->last_append = wal_append(wal, &submission, &last_error);
 }
 
@@ -150,13 +153,14 @@ static void tc11_number_and_rows_together(void)
         bool is_repeat = again.extra[0] == WAL_PRODUCER_REPEAT;
         EXPECT(is_repeat || again.extra[0] == WAL_PRODUCER_NEW);
         EXPECT(is_repeat == (again.found == 1)); /* found before the retry */
+        EXPECT(!is_repeat || again.extra[1] == 2);
         if (!is_repeat)
             EXPECT(again.extra[2] == WAL_PRODUCER_IN_FLIGHT && again.last_append == STATUS_OK);
         was_new |= !is_repeat;
         was_repeat |= is_repeat;
         struct run last = {.node = run.node, .act = act_tc11};
         go(&last);
-        EXPECT(last.extra[0] == WAL_PRODUCER_REPEAT && last.extra[1] == 1 && last.found == 1);
+        EXPECT(last.extra[0] == WAL_PRODUCER_REPEAT && last.extra[1] == 2 && last.found == 1);
         sim_destroy(sim);
     }
     EXPECT(was_new && was_repeat);

@@ -89,7 +89,7 @@ static void item_missing(struct model *model, uint64_t number)
 
 static void items_check(struct model *model)
 {
-    uint64_t produced[PRODUCERS + 1][PRODUCED_MAX + 1];
+    static uint64_t produced[PRODUCER_IDS + 1][PRODUCED_MAX + 1];
     memset(produced, 0, sizeof produced);
     for (size_t number = 1; number < model->item_count; number++) {
         struct item *item = &model->items[number];

@@ -17,6 +17,7 @@ enum {
     GROUPS_MAX = 3,
     PRODUCERS = 4,
     WORKERS_MAX = 4,
+    PRODUCER_IDS = 64, /* an expired one is followed by another */
     PRODUCED_MAX = 512,
     CONSUMERS = 3,
     MEMBERS_MAX = 3
@@ -34,7 +35,7 @@ struct item {
     bool is_lost;      /* named as damaged; expected no more */
     bool is_gone;      /* was not there after a start: must never come back */
     bool is_present;   /* in the scan under way */
-    uint32_t producer; /* index + 1 */
+    uint32_t producer; /* its number, from 1 */
     uint64_t producer_sequence;
 };
 
@@ -44,7 +45,15 @@ struct u64s {
 };
 
 struct producer_model {
-    uint64_t next; /* lowest number not known to be durable */
+    uint32_t number; /* of its id; 0: none yet */
+    uint64_t next;   /* highest sequence known to be durable */
+    int64_t seen_ns; /* when the request of that sequence began */
+};
+
+/* One that was told that it expired. */
+struct retired_model {
+    uint32_t number;
+    uint64_t last;
 };
 
 struct consumer_model {
@@ -76,6 +85,9 @@ struct model {
     uint32_t table_ids[TABLES];
     uint64_t through[TABLES][GROUPS_MAX], tried[TABLES][GROUPS_MAX];
     struct producer_model producers[PRODUCERS];
+    struct retired_model retired[PRODUCER_IDS];
+    uint32_t retired_count, producer_numbers;
+    bool had_no_memory; /* a receipt may have been lost for that */
     bool producer_busy[PRODUCERS];
     struct consumer_model consumers[CONSUMERS];
     uint64_t term_last;
@@ -94,7 +106,7 @@ struct totals {
     uint64_t seeds, runs, appended, cut, voided, refused, damaged, dropped, copied_ahead,
         taken_back, repeats, scanned, acks, reclaimed, forks, verified, open_refused, written_lost,
         producers_checked, consumer_acks, terms_refused, holds_checked, holds_released, lapsed,
-        gave_way;
+        gave_way, expired, expired_asked, full;
     struct sim_counts sim;
 };
 extern struct totals totals;

@@ -163,73 +163,167 @@ static void receipts_check(struct model *model, uint32_t producer, uint64_t sequ
     totals.repeats++;
 }
 
+static struct span producer_id(uint32_t number, char text[16])
+{
+    int length = snprintf(text, 16, "p%u", number);
+    return span_of(text, (size_t)length);
+}
+
+/* It was told that it expired: not before its time, and another takes its place. */
+static void producer_retire(struct model *model, struct producer_model *producer, uint64_t expected)
+{
+    int64_t idle_ns = env_mono_ns(sim_node_env(model->node)) - producer->seen_ns;
+    int64_t keep_ns = (int64_t)model->options.keep_producers_ms * 1000000;
+    if (producer->next > 0 && idle_ns + 1000000 < keep_ns)
+        fail(model, "p%u expired after %lld ns of %lld", producer->number, (long long)idle_ns,
+             (long long)keep_ns);
+    if (expected <= producer->next && !model->has_rot)
+        fail(model, "p%u expired below %llu, and stored %llu", producer->number, U(expected),
+             U(producer->next));
+    model->retired[model->retired_count++] =
+        (struct retired_model){.number = producer->number, .last = expected - 1};
+    *producer = (struct producer_model){0};
+    totals.expired++;
+}
+
+/* What an expired one stored is not stored again. After a crash it may be known again. */
+static void retired_ask(struct model *model)
+{
+    struct wal_receipt receipts[16];
+    uint32_t count;
+    uint64_t expected;
+    char text[16];
+    if (model->retired_count == 0 || model->has_rot ||
+        model->retired_count > 4 * model->options.producers_max)
+        return;
+    const struct retired_model *retired = &model->retired[pick(model, model->retired_count)];
+    if (retired->last == 0)
+        return;
+    uint64_t sequence = 1 + pick(model, retired->last);
+    struct span id = producer_id(retired->number, text);
+    enum wal_producer_verdict verdict =
+        wal_producer_begin(model->wal, id, sequence, body_hash(retired->number, sequence), receipts,
+                           &count, &expected);
+    if (verdict != WAL_PRODUCER_EXPIRED && verdict != WAL_PRODUCER_REPEAT &&
+        verdict != WAL_PRODUCER_OLD)
+        fail(model, "(%u, %llu) expired, and then got verdict %d", retired->number, U(sequence),
+             (int)verdict);
+    totals.expired_asked += verdict == WAL_PRODUCER_EXPIRED;
+}
+
+/* A repeat of what is known to be durable. */
+static void produce_again(struct model *model, struct producer_model *producer)
+{
+    struct wal_receipt receipts[16];
+    uint32_t count;
+    uint64_t expected, back = pick(model, producer->next < 12 ? producer->next : 12);
+    char text[16];
+    uint64_t sequence = producer->next - back;
+    struct span id = producer_id(producer->number, text);
+    bool is_other = pick(model, 4) == 0;
+    struct hash128 hash = body_hash(producer->number, sequence + (is_other ? 7 : 0));
+    enum wal_producer_verdict verdict =
+        wal_producer_begin(model->wal, id, sequence, hash, receipts, &count, &expected);
+    if (verdict == WAL_PRODUCER_EXPIRED) {
+        producer_retire(model, producer, expected);
+        return;
+    }
+    /* One more may be durable than is known. */
+    bool may_be_old = back > 6 || model->had_no_memory;
+    bool is_right = (verdict == WAL_PRODUCER_OLD && may_be_old) ||
+                    verdict == (is_other ? WAL_PRODUCER_MISMATCH : WAL_PRODUCER_REPEAT);
+    if (!is_right && !model->has_rot)
+        fail(model, "a repeat of (%u, %llu) got verdict %d", producer->number, U(sequence),
+             (int)verdict);
+    if (verdict == WAL_PRODUCER_REPEAT)
+        receipts_check(model, producer->number, sequence, receipts, count);
+    if (verdict == WAL_PRODUCER_NEW)
+        wal_producer_abandon(model->wal, id, sequence);
+}
+
+/* The claim is held: stores the rows, or gives it back. */
+static void produce_rows(struct worker *worker, struct producer_model *producer, struct span id,
+                         int64_t began_ns)
+{
+    struct model *model = worker->model;
+    struct error err;
+    uint64_t sequence = producer->next + 1;
+    struct request *request =
+        request_make(worker, 1 + (uint32_t)pick(model, 2), producer->number, sequence);
+    if (request && pick(model, 16) != 0) {
+        if (wal_append(model->wal, &request->submission, &err) == STATUS_OK) {
+            producer->next = sequence;
+            producer->seen_ns = began_ns;
+        }
+        mem_free(request);
+        return;
+    }
+    wal_producer_abandon(model->wal, id, sequence);
+    if (!request)
+        return;
+    for (uint32_t i = 0; i < request->submission.entry_count; i++) {
+        model->items[request->numbers[i]].state = ITEM_REFUSED;
+        mem_free(request->bytes[i]);
+    }
+    model->outstanding--;
+    mem_free(request);
+}
+
+static void produce_next(struct worker *worker, struct producer_model *producer)
+{
+    struct model *model = worker->model;
+    struct wal_receipt receipts[16];
+    uint32_t count;
+    uint64_t expected, sequence = producer->next + 1;
+    char text[16];
+    struct span id = producer_id(producer->number, text);
+    int64_t began_ns = env_mono_ns(sim_node_env(model->node));
+    enum wal_producer_verdict verdict =
+        wal_producer_begin(model->wal, id, sequence, body_hash(producer->number, sequence),
+                           receipts, &count, &expected);
+    switch (verdict) {
+    case WAL_PRODUCER_NEW:
+        produce_rows(worker, producer, id, began_ns);
+        return;
+    case WAL_PRODUCER_EXPIRED:
+        producer_retire(model, producer, expected);
+        return;
+    case WAL_PRODUCER_REPEAT:
+    case WAL_PRODUCER_OLD:
+        receipts_check(model, producer->number, sequence, receipts, count);
+        producer->next = sequence; /* it had been durable before the crash */
+        return;
+    case WAL_PRODUCER_FULL: /* or no memory for one more */
+        if (producer->next > 0 && !model->has_rot)
+            fail(model, "p%u is known, and one too many", producer->number);
+        totals.full += model->options.producers_max < PRODUCERS;
+        return;
+    default:
+        if (!model->has_rot)
+            fail(model, "(%u, %llu) got verdict %d, expected %llu", producer->number, U(sequence),
+                 (int)verdict, U(expected));
+    }
+}
+
 static void do_produce(struct worker *worker)
 {
     struct model *model = worker->model;
     uint32_t index = (uint32_t)pick(model, PRODUCERS);
     struct producer_model *producer = &model->producers[index];
-    struct wal_receipt receipts[16];
-    uint32_t count;
-    uint64_t expected;
-    char id[16];
     if (model->producer_busy[index])
         return; /* one request of a producer at a time */
+    if (producer->number == 0 && model->producer_numbers == PRODUCER_IDS)
+        return;
     model->producer_busy[index] = true;
-    int length = snprintf(id, sizeof id, "p%u", index + 1);
-    uint64_t sequence = producer->next + 1;
-    bool is_repeat = producer->next > 0 && pick(model, 3) == 0;
-    if (is_repeat)
-        sequence = 1 + producer->next - 1 - pick(model, producer->next < 12 ? producer->next : 12);
-    if (sequence == 0 || sequence > PRODUCED_MAX)
-        goto out;
-    bool is_other = is_repeat && pick(model, 4) == 0;
-    struct hash128 hash = body_hash(index + 1, sequence + (is_other ? 7 : 0));
-    enum wal_producer_verdict verdict = wal_producer_begin(
-        model->wal, span_of(id, (size_t)length), sequence, hash, receipts, &count, &expected);
-    if (is_repeat) {
-        bool is_right = verdict == WAL_PRODUCER_OLD ||
-                        verdict == (is_other ? WAL_PRODUCER_MISMATCH : WAL_PRODUCER_REPEAT);
-        if (!is_right && !model->has_rot)
-            fail(model, "a repeat of (%u, %llu) got verdict %d", index + 1, U(sequence),
-                 (int)verdict);
-        if (verdict == WAL_PRODUCER_REPEAT)
-            receipts_check(model, index + 1, sequence, receipts, count);
-        if (verdict == WAL_PRODUCER_NEW)
-            wal_producer_abandon(model->wal, span_of(id, (size_t)length), sequence);
-        goto out;
-    }
-    if (verdict == WAL_PRODUCER_REPEAT || verdict == WAL_PRODUCER_OLD) {
-        receipts_check(model, index + 1, sequence, receipts, count);
-        producer->next = sequence; /* it had been durable before the crash */
-        goto out;
-    }
-    if (verdict == WAL_PRODUCER_GAP && model->has_rot)
-        goto out;
-    if (verdict == WAL_PRODUCER_FULL)
-        goto out; /* no memory for one more */
-    if (verdict != WAL_PRODUCER_NEW)
-        fail(model, "(%u, %llu) got verdict %d, expected %llu", index + 1, U(sequence),
-             (int)verdict, U(expected));
-    struct request *request =
-        request_make(worker, 1 + (uint32_t)pick(model, 2), index + 1, sequence);
-    if (!request || pick(model, 16) == 0) {
-        wal_producer_abandon(model->wal, span_of(id, (size_t)length), sequence);
-        if (request) {
-            for (uint32_t i = 0; i < request->submission.entry_count; i++) {
-                model->items[request->numbers[i]].state = ITEM_REFUSED;
-                mem_free(request->bytes[i]);
-            }
-            model->outstanding--;
-            mem_free(request);
-        }
-        goto out;
-    }
-    struct error err;
-    enum status status = wal_append(model->wal, &request->submission, &err);
-    if (status == STATUS_OK)
-        producer->next = sequence;
-    mem_free(request);
-out:
+    if (producer->number == 0)
+        producer->number = ++model->producer_numbers;
+    uint64_t choice = pick(model, 8);
+    if (choice == 0)
+        retired_ask(model);
+    else if (choice < 4 && producer->next > 0)
+        produce_again(model, producer);
+    else if (producer->next < PRODUCED_MAX)
+        produce_next(worker, producer);
     model->producer_busy[index] = false;
 }
 

@@ -95,6 +95,7 @@ static void put_log(struct json_writer *writer, struct server *server)
     put_u64(writer, "bytes_written", usage.bytes_written);
     put_u64(writer, "syncs", usage.syncs);
     put_u64(writer, "producers", usage.producers);
+    put_u64(writer, "producers_expired", usage.producers_remembered);
     json_write_key(writer, "is_refusing");
     json_write_bool(writer, usage.is_refusing);
     put_damage(writer, wal);

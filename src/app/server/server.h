@@ -47,6 +47,8 @@
       "disk space of the log; 0: the smaller of 50 GiB and half the volume")                       \
     X(log_keep_committed_ms, "log", "keep_committed", DURATION, "24h", "0", "36500d",              \
       "how long published segments are kept")                                                      \
+    X(log_keep_producers_ms, "log", "keep_producers", DURATION, "7d", "1s", "36500d",              \
+      "how long an idle Sluice-Producer is known, in time that the log is open")                   \
     X(log_port, "log", "port", NUMBER, "7800", "0", "65535",                                       \
       "log port: rows and leases for consumers; 0 picks a free port")                              \
     X(warehouse, "publish", "warehouse", TEXT, "", "", "",                                         \

@@ -46,6 +46,7 @@ static enum status open_log(struct stack *stack, struct error *err)
     options.seal_after_ms = settings->log_seal_after_ms;
     options.budget_bytes = settings->log_budget_bytes;
     options.keep_committed_ms = settings->log_keep_committed_ms;
+    options.keep_producers_ms = settings->log_keep_producers_ms;
     return wal_open(stack->env, &options, &stack->wal, err);
 }
 

@@ -437,15 +437,27 @@ static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *ex
         break;
     case WAL_PRODUCER_MISMATCH:
         error_set(&err, STATUS_CONFLICT,
-                  "producer_mismatch: sequence %llu was stored with another body or path",
-                  (unsigned long long)ask->sequence);
-        break;
-    case WAL_PRODUCER_GAP:
-        error_set(&err, STATUS_CONFLICT, "producer_gap: sequence %llu, expected %llu",
+                  "producer_mismatch: sequence %llu was stored with another body or path: a new "
+                  "body goes under a new Sluice-Sequence, next %llu",
                   (unsigned long long)ask->sequence, (unsigned long long)expected);
         break;
+    case WAL_PRODUCER_GAP:
+        error_set(&err, STATUS_CONFLICT,
+                  "producer_gap: sequence %llu, expected %llu: send the next body with "
+                  "Sluice-Sequence: %llu",
+                  (unsigned long long)ask->sequence, (unsigned long long)expected,
+                  (unsigned long long)expected);
+        break;
+    case WAL_PRODUCER_EXPIRED:
+        error_set(&err, STATUS_CONFLICT,
+                  "producer_expired: idle for longer than log.keep_producers; its sequences below "
+                  "%llu were stored: go on under another Sluice-Producer, from Sluice-Sequence: 1",
+                  (unsigned long long)expected);
+        break;
     case WAL_PRODUCER_FULL:
-        error_set(&err, STATUS_LIMIT, "too many producers");
+        error_set(&err, STATUS_LIMIT,
+                  "too many producers, none idle for log.keep_producers: send under a known "
+                  "Sluice-Producer, or without one");
         break;
     }
     refuse(worker, exchange, &err);

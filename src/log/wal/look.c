@@ -82,6 +82,7 @@ struct wal_usage wal_usage(struct wal *wal)
     }
     usage.segments_spare = wal->spare_count;
     usage.producers = wal->producers.count;
+    usage.producers_remembered = wal->producers.expired.count;
     usage.is_refusing = wal->room_left < WAL_BLOCK && !writer_may_grow(wal, 0);
     env_unlock(wal->lock);
     return usage;

@@ -507,6 +507,8 @@ void keeper_round(struct wal *wal)
         status = leases_lapse(wal, &err);
     if (status == STATUS_OK)
         status = sweep(wal, &err);
+    if (status == STATUS_OK)
+        status = producers_expire(wal, &err);
     if (status == STATUS_OK || status == STATUS_NO_SPACE)
         status = spares_fill(wal, &err);
     /* A directory or checkpoint that cannot be written is unknown from here on; a full volume is

@@ -126,6 +126,7 @@ static void put_base(const struct wal *wal, struct buf *out)
     buf_put_le32(out, (uint32_t)wal->lease_count);
     for (size_t i = 0; i < wal->lease_count; i++)
         lease_encode(&wal->leases[i]->state, out);
+    producers_times_encode(&wal->producers, wal_clock_ms(wal), out);
 }
 
 /* ---- writing ---- */
@@ -389,6 +390,26 @@ enum status state_put_mark(struct wal *wal, const struct mark *mark, struct erro
     if (status == STATUS_OK)
         wal->mark = *mark;
     env_unlock(wal->lock);
+    return status;
+}
+
+enum status state_put_expired(struct wal *wal, uint64_t clock_ms, const struct producer **batch,
+                              size_t count, struct error *err)
+{
+    struct buf record = {0};
+    begin_record(&record);
+    buf_put_le32(&record, DELTA_PRODUCERS_GONE);
+    buf_put_le64(&record, clock_ms);
+    buf_put_le32(&record, (uint32_t)count);
+    for (size_t i = 0; i < count; i++) {
+        buf_put_byte(&record, batch[i]->id_length);
+        buf_put(&record, batch[i]->id, batch[i]->id_length);
+        buf_put_le64(&record, batch[i]->last);
+    }
+    enum status status = buf_status(&record, "expired producers", err);
+    if (status == STATUS_OK)
+        status = append_delta(wal, &record, err);
+    buf_deinit(&record);
     return status;
 }
 

@@ -19,6 +19,7 @@ enum {
     DELTA_MARK = 4,
     DELTA_LEASE = 5,
     DELTA_LEASE_GONE = 6,
+    DELTA_PRODUCERS_GONE = 7,
     DELTAS_LEAST_BYTES = 1 << 20, /* of deltas before a new base is worth it */
 };
 

@@ -196,6 +196,8 @@ static enum status get_base(struct wal *wal, struct cursor *cursor, struct error
         get_mark(wal, cursor);
     if (cursor_left(cursor) > 0)
         TRY(get_leases(wal, cursor, err));
+    if (cursor_left(cursor) > 0)
+        TRY(producers_times_decode(&wal->producers, cursor, err));
     if (cursor->failed || cursor_left(cursor) != 0)
         return corrupt(err, "length");
     return STATUS_OK;
@@ -279,6 +281,8 @@ static enum status get_delta(struct wal *wal, struct cursor *cursor, struct erro
         lease_forget(wal, span_of(cursor->at, cursor_left(cursor)));
         return STATUS_OK;
     }
+    if (kind == DELTA_PRODUCERS_GONE)
+        return producers_expired_decode(&wal->producers, cursor, err);
     if (kind != DELTA_RECLAIM)
         return corrupt(err, "unknown record");
     uint64_t id = cursor_get_le64(cursor);

@@ -26,6 +26,7 @@ struct wal_options wal_options_default(const char *dir)
         .keep_committed_ms = 24ull * 3600 * 1000,
         .keep_committed_percent = 25,
         .producers_max = 100000,
+        .keep_producers_ms = 7ull * 24 * 3600 * 1000,
     };
 }
 
@@ -325,7 +326,9 @@ static enum status wal_create(struct env *env, const struct wal_options *options
     wal->moved = env_cond_create(env);
     wal->draft = draft_create();
     wal->ahead = draft_create();
-    bool has_producers = producers_init(&wal->producers, options->producers_max);
+    bool has_producers =
+        producers_init(&wal->producers, options->producers_max, options->keep_producers_ms);
+    wal->producers.clock_base_ns = env_mono_ns(env);
     *out_wal = wal;
     if (!wal->lock || !wal->work || !wal->keep || !wal->freed || !wal->moved || !wal->draft ||
         !wal->ahead || !has_producers)

@@ -61,7 +61,8 @@ struct wal_options {
     uint64_t keep_committed_ms;            /* default 24 h */
     uint32_t keep_committed_percent;       /* of the budget; default 25 */
     uint32_t producers_max;                /* default 100,000 */
-    bool is_read_only;                     /* for `log ls|cat`: recovers nothing, writes nothing */
+    uint64_t keep_producers_ms; /* idle ones, by the time in which the log was open; default 7 d */
+    bool is_read_only;          /* for `log ls|cat`: recovers nothing, writes nothing */
 };
 
 struct wal_options wal_options_default(const char *dir);
@@ -187,12 +188,18 @@ enum wal_producer_verdict {
     WAL_PRODUCER_MISMATCH,  /* 409: same number, other bytes */
     WAL_PRODUCER_GAP,       /* 409: out_expected is the number wanted */
     WAL_PRODUCER_OLD,       /* durable long ago, receipt no longer kept: "duplicate" */
-    WAL_PRODUCER_FULL,      /* producers_max reached */
+    WAL_PRODUCER_FULL,      /* producers_max reached, and nobody has been idle long enough */
+    WAL_PRODUCER_EXPIRED, /* 409: idle too long; numbers below out_expected were stored, and that is
+                             all that is known. Another id has to take its place */
 };
 
 /* A request asks once, before its rows are built; `receipts` holds up to 16 (one a table). A NEW
  * verdict claims (producer, sequence) until the request's entries are durable or
- * wal_producer_abandon is called (a 4xx consumes no number, L29). */
+ * wal_producer_abandon is called (a 4xx consumes no number, L29). All entries of a request go into
+ * one submission: after a crash all of its tables have it or none, and a repeat never has to store
+ * a part. A request without rows goes as a PRODUCERS entry. A producer that nobody has heard of for
+ * keep_producers_ms expires; 4 times producers_max expired ones are remembered, then the first of
+ * them are unknown, and begin at 1. */
 enum wal_producer_verdict wal_producer_begin(struct wal *wal, struct span producer,
                                              uint64_t sequence, struct hash128 body_hash,
                                              struct wal_receipt receipts[16],
@@ -355,6 +362,8 @@ struct wal_usage {
     uint64_t submissions_refused;
     uint64_t units_copied_ahead, copies_taken_back; /* beside the unit in front of them */
     uint64_t producers;
+    uint64_t producers_expired;            /* since the start */
+    uint64_t producers_remembered;         /* expired ones that are still told so */
     uint64_t holds_lapsed, holds_released; /* of consumers: not renewed; given up for space */
     bool is_refusing;
 };

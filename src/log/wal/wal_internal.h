@@ -12,11 +12,11 @@
 #define SLUICE_LOG_WAL_INTERNAL_H
 
 #include "log/wal/leases_internal.h"
+#include "log/wal/producers_internal.h"
 #include "log/wal/segment_internal.h"
 
 enum {
     WAL_CONTROL_SPARES = 2, /* L18 */
-    WAL_RECEIPTS_KEPT = 8,  /* L30 */
     WAL_SCHEMAS_MAX = 65536,
     WAL_SCHEMA_BYTES_MAX = 4 << 20,
     WAL_IDLE_FLOOR_MS = 10,      /* L9 */
@@ -156,29 +156,6 @@ struct unit_buffer {
     uint32_t references; /* guarded by lock */
     uint64_t segment_id, offset;
     struct unit_buffer *next;
-};
-
-/* ---- producers (producers.c) ---- */
-
-struct producer_slot {
-    uint64_t sequence; /* 0: empty */
-    struct hash128 body_hash;
-    uint32_t count, capacity;
-    struct wal_receipt *receipts;
-};
-
-struct producer {
-    uint64_t last;  /* highest durable sequence */
-    uint64_t claim; /* sequence in flight; 0: none */
-    struct hash128 claim_hash;
-    struct producer_slot slots[WAL_RECEIPTS_KEPT];
-    uint8_t id_length;
-    char id[WAL_PRODUCER_ID_MAX];
-};
-
-struct producers {
-    struct producer **slots; /* open addressing */
-    size_t capacity, count, max;
 };
 
 /* ---- the engine ---- */
@@ -482,24 +459,13 @@ enum status state_put_lease(struct wal *wal, const struct lease_state *lease,
                             struct error *err) MUST_CHECK;
 enum status state_put_lease_gone(struct wal *wal, const char *name, struct error *err) MUST_CHECK;
 enum status state_put_mark(struct wal *wal, const struct mark *mark, struct error *err) MUST_CHECK;
+/* They expired by then; none: what the clock says. */
+enum status state_put_expired(struct wal *wal, uint64_t clock_ms, const struct producer **batch,
+                              size_t count, struct error *err) MUST_CHECK;
 enum status state_put_reclaim(struct wal *wal, const struct segment *segment,
                               struct error *err) MUST_CHECK;
 bool state_wants_checkpoint(const struct wal *wal);
 bool state_is_large(const struct wal *wal); /* two checkpoints would make it smaller */
-
-/* ---- producers.c; lock held ---- */
-
-bool producers_init(struct producers *producers, size_t max);
-void producers_deinit(struct producers *producers);
-/* Applies a durable entry. False: no memory for a producer that was not known, as after
- * wal_producer_begin it always is. */
-bool producers_apply(struct producers *producers, const struct record *record,
-                     const struct wal_contribution *contributions);
-void producers_release(struct producers *producers, const struct wal_contribution *contributions,
-                       uint32_t count);
-void producers_encode(const struct producers *producers, struct buf *out);
-enum status producers_decode(struct producers *producers, struct cursor *cursor,
-                             struct error *err) MUST_CHECK;
 
 /* ---- retain.c ---- */
 

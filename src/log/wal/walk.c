@@ -97,7 +97,8 @@ enum status recover_state_replay(struct wal *wal, const struct record *record, s
     if (!contributions)
         return recover_no_memory(err);
     enum status status = record_contributions(header, record, contributions, err);
-    if (status == STATUS_OK && !producers_apply(&wal->producers, record, contributions))
+    if (status == STATUS_OK &&
+        !producers_apply(&wal->producers, record, contributions, wal_clock_ms(wal)))
         status = recover_no_memory(err);
     mem_free(contributions);
     return status;

@@ -182,7 +182,7 @@ static void apply_record(struct wal *wal, const struct written *written, const u
     struct span header = span_of(unit + written->offset, record->header_bytes);
     /* From the unit, not from the submitter: his memory went back when the write was done. */
     CHECK(record_contributions(header, record, contributions, &err) == STATUS_OK);
-    bool is_applied = producers_apply(&wal->producers, record, contributions);
+    bool is_applied = producers_apply(&wal->producers, record, contributions, wal_clock_ms(wal));
     UNUSED(is_applied); /* who writes a number claimed it first, and the claim holds the place */
 }
 

@@ -351,6 +351,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_hold_gives_way),
         cmocka_unit_test(test_partition_groups),
         cmocka_unit_test(test_consumers_without_memory),
+        cmocka_unit_test(test_eight_receipts_are_kept),
+        cmocka_unit_test(test_an_idle_producer_expires),
+        cmocka_unit_test(test_nobody_expires_while_the_log_is_closed),
+        cmocka_unit_test(test_the_longest_idle_producer_gives_way),
+        cmocka_unit_test(test_the_expired_are_bounded),
+        cmocka_unit_test(test_producers_without_memory),
     };
     if (argc > 1)
         wal_test_source_dir = argv[1];

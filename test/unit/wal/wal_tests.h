@@ -21,4 +21,12 @@ void test_a_hold_gives_way(void **state);
 void test_partition_groups(void **state);
 void test_consumers_without_memory(void **state);
 
+/* test_producers.c */
+void test_eight_receipts_are_kept(void **state);
+void test_an_idle_producer_expires(void **state);
+void test_nobody_expires_while_the_log_is_closed(void **state);
+void test_the_longest_idle_producer_gives_way(void **state);
+void test_the_expired_are_bounded(void **state);
+void test_producers_without_memory(void **state);
+
 #endif
