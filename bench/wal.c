@@ -17,6 +17,7 @@
  * into recycled segments, as it does once a log has gone round its budget.
  */
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -440,6 +441,14 @@ static void cache_drop(const char *dir, const char *folder)
     arena_deinit(&arena);
 }
 
+static int tree_remove(const char *path, const struct stat *stat_buffer, int kind, struct FTW *at)
+{
+    UNUSED(stat_buffer);
+    UNUSED(kind);
+    UNUSED(at);
+    return remove(path);
+}
+
 static void recovery_run(const char *name, uint64_t bytes, uint64_t segment_bytes, bool is_cold)
 {
     char dir[PATH_BYTES_MAX];
@@ -464,6 +473,8 @@ static void recovery_run(const char *name, uint64_t bytes, uint64_t segment_byte
            (double)report.bytes_read / (1 << 20), (double)bytes / spent / (1 << 30), load_now());
     fflush(stdout);
     wal_close(bench.wal);
+    if (nftw(dir, tree_remove, 8, FTW_DEPTH | FTW_PHYS) != 0)
+        perror(dir);
 }
 
 /* ---- main ---- */

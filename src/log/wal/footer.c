@@ -350,6 +350,7 @@ enum status footer_decode(struct wal *wal, struct segment *segment, struct span 
         TRY(get_run(wal, segment, &cursor, err));
     if (cursor.failed || cursor_left(&cursor) != 0)
         return bad(err, "length");
+    segment_trim(segment);
     /* The chain at the end of each group, for recovery to go on from. */
     struct group_row *ends = mem_alloc_zero(groups, sizeof *ends);
     if (!ends)

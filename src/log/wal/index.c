@@ -49,9 +49,67 @@ void segment_destroy(struct segment *segment)
     mem_free(segment->tables);
     mem_free(segment->schemas);
     mem_free(segment->voids);
-    mem_free(segment->rows);
+    mem_free(segment->chains);
     mem_free(segment->ends);
     mem_free(segment);
+}
+
+bool segment_chains_set(struct segment *segment, const struct group_row *rows, uint32_t count)
+{
+    struct header_chain *chains = mem_alloc_zero(count, sizeof *chains);
+    if (!chains)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        chains[i] = (struct header_chain){
+            .group = rows[i].group, .last_seq = rows[i].last_seq, .chain = rows[i].chain};
+    mem_free(segment->chains);
+    segment->chains = chains;
+    segment->chain_count = count;
+    return true;
+}
+
+const struct header_chain *segment_chain_find(const struct segment *segment, uint32_t group)
+{
+    uint32_t low = 0, high = segment->chain_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (segment->chains[middle].group < group)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < segment->chain_count && segment->chains[low].group == group ? &segment->chains[low]
+                                                                             : NULL;
+}
+
+void segment_ends_drop(struct segment *segment)
+{
+    mem_free(segment->ends);
+    segment->ends = NULL;
+    segment->end_count = 0;
+}
+
+static void trim(void **array, size_t *capacity, size_t count, size_t element)
+{
+    void *smaller = count > 0 && count < *capacity ? mem_resize(*array, count * element) : NULL;
+    if (!smaller)
+        return;
+    *array = smaller;
+    *capacity = count;
+}
+
+void segment_trim(struct segment *segment)
+{
+    trim((void **)&segment->runs, &segment->run_capacity, segment->run_count,
+         sizeof *segment->runs);
+    trim((void **)&segment->tables, &segment->table_capacity, segment->table_count,
+         sizeof *segment->tables);
+    for (size_t i = 0; i < segment->run_count; i++) {
+        struct run *run = segment->runs[i];
+        size_t capacity = run->capacity;
+        trim((void **)&run->entries, &capacity, run->count + run->pending, sizeof *run->entries);
+        run->capacity = (uint32_t)capacity;
+    }
 }
 
 bool index_segment_add(struct wal *wal, struct segment *segment)
@@ -473,37 +531,46 @@ bool damage_clear(struct wal *wal, uint32_t group, uint64_t first, uint64_t last
     return true;
 }
 
+/* The first range of the group, or of a later one, that ends at or above `seq`. */
+static size_t reclaimed_place(const struct wal *wal, uint32_t group, uint64_t seq)
+{
+    size_t low = 0, high = wal->reclaimed_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct seq_range *range = &wal->reclaimed[middle];
+        if (range->group < group || (range->group == group && range->last < seq))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 const struct seq_range *reclaimed_from(const struct wal *wal, uint32_t group, uint64_t seq)
 {
-    const struct seq_range *best = NULL;
-    for (size_t i = 0; i < wal->reclaimed_count; i++) {
-        const struct seq_range *range = &wal->reclaimed[i];
-        if (range->group == group && range->last >= seq && (!best || range->first < best->first))
-            best = range;
-    }
-    return best;
+    size_t at = reclaimed_place(wal, group, seq);
+    return at < wal->reclaimed_count && wal->reclaimed[at].group == group ? &wal->reclaimed[at]
+                                                                          : NULL;
 }
 
 bool reclaimed_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last)
 {
     if (wal->groups[group].reclaimed_seq < last)
         wal->groups[group].reclaimed_seq = last;
-    for (size_t i = 0; i < wal->reclaimed_count;) {
-        struct seq_range *range = &wal->reclaimed[i];
-        if (range->group != group || range->first > last + 1 || range->last + 1 < first) {
-            i++;
-            continue;
-        }
-        /* Touches: the wider one takes its place. */
-        first = range->first < first ? range->first : first;
-        last = range->last > last ? range->last : last;
-        *range = wal->reclaimed[--wal->reclaimed_count];
-        i = 0;
-    }
     if (!GROW(wal->reclaimed, wal->reclaimed_capacity, wal->reclaimed_count))
         return false;
-    wal->reclaimed[wal->reclaimed_count++] =
-        (struct seq_range){.group = group, .first = first, .last = last};
+    size_t at = reclaimed_place(wal, group, first - 1), end = at;
+    struct seq_range *ranges = wal->reclaimed;
+    for (;
+         end < wal->reclaimed_count && ranges[end].group == group && ranges[end].first <= last + 1;
+         end++) {
+        /* Touches: the wider one takes its place. */
+        first = ranges[end].first < first ? ranges[end].first : first;
+        last = ranges[end].last > last ? ranges[end].last : last;
+    }
+    memmove(&ranges[at + 1], &ranges[end], (wal->reclaimed_count - end) * sizeof *ranges);
+    wal->reclaimed_count += 1 - (end - at);
+    ranges[at] = (struct seq_range){.group = group, .first = first, .last = last};
     return true;
 }
 

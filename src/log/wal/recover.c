@@ -24,8 +24,13 @@
 
 /* ---- headers and footers ---- */
 
+struct header_rows {
+    struct group_row *items;
+    uint32_t count;
+};
+
 static enum status header_load(struct wal *wal, struct segment *segment, const char *path,
-                               uint64_t *out_bytes, struct error *err)
+                               struct header_rows *out_rows, uint64_t *out_bytes, struct error *err)
 {
     struct env_file *file = NULL;
     struct buf bytes = {0};
@@ -55,14 +60,14 @@ static enum status header_load(struct wal *wal, struct segment *segment, const c
     segment->previous_id = header.previous_id;
     segment->term = header.term;
     segment->created_wall_ns = header.created_wall_ns;
-    segment->rows = mem_alloc_zero(header.row_count, sizeof *segment->rows);
-    if (!segment->rows) {
+    out_rows->items = mem_alloc_zero(header.row_count, sizeof *out_rows->items);
+    if (!out_rows->items) {
         status = recover_no_memory(err);
         goto done;
     }
     for (uint32_t i = 0; i < header.row_count; i++)
-        segment_header_row(span_of(bytes.data, bytes.length), i, &segment->rows[i]);
-    segment->row_count = header.row_count;
+        segment_header_row(span_of(bytes.data, bytes.length), i, &out_rows->items[i]);
+    out_rows->count = header.row_count;
     *out_bytes = header.header_bytes;
 done:
     env_close(file);
@@ -71,12 +76,15 @@ done:
 }
 
 /* What the header says of the groups at the end of the segment before. */
-static enum status rows_replay(struct wal *wal, const struct segment *segment, struct error *err)
+static enum status rows_replay(struct wal *wal, struct segment *segment,
+                               const struct header_rows *rows, struct error *err)
 {
     char where[80];
     snprintf(where, sizeof where, "before segment %llu", (unsigned long long)segment->identity.id);
-    for (uint32_t i = 0; i < segment->row_count; i++) {
-        const struct group_row *row = &segment->rows[i];
+    if (!segment_chains_set(segment, rows->items, rows->count))
+        return recover_no_memory(err);
+    for (uint32_t i = 0; i < rows->count; i++) {
+        const struct group_row *row = &rows->items[i];
         if (row->group >= wal->group_count)
             return error_set(err, STATUS_CORRUPT, "log: segment header names group %u", row->group);
         TRY(recover_group_jump(wal, row->group, row->last_seq + 1, row->chain, where, err));
@@ -333,6 +341,7 @@ static enum status load_sealed(struct wal *wal, struct segment *segment, const c
     enum status status = footer_read(wal, segment, path, err);
     if (status == STATUS_OK) {
         TRY(footer_replay(wal, segment, err));
+        segment_ends_drop(segment);
         TRY(footer_state_replay(wal, segment, path, err));
         return STATUS_OK;
     }
@@ -383,6 +392,7 @@ static enum status segment_load(struct wal *wal, const struct named *named, bool
     char path[PATH_BYTES_MAX];
     struct env_stat stat;
     uint64_t header_bytes = 0;
+    struct header_rows rows = {0};
     struct segment *segment = segment_create(named->id);
     if (!segment)
         return recover_no_memory(err);
@@ -394,7 +404,7 @@ static enum status segment_load(struct wal *wal, const struct named *named, bool
     segment->file_bytes = stat.bytes;
     segment->allocated_bytes = stat.allocated_bytes;
     segment->data_end = stat.bytes;
-    status = header_load(wal, segment, path, &header_bytes, err);
+    status = header_load(wal, segment, path, &rows, &header_bytes, err);
     bool has_header = status == STATUS_OK, is_unused = false;
     if (!has_header && status != STATUS_CORRUPT)
         goto done;
@@ -407,7 +417,7 @@ static enum status segment_load(struct wal *wal, const struct named *named, bool
         goto done;
     }
     if (has_header)
-        TRY_OR_DONE(status, rows_replay(wal, segment, err));
+        TRY_OR_DONE(status, rows_replay(wal, segment, &rows, err));
     if (named->place == SEGMENT_ACTIVE)
         status = load_active(wal, segment, path, is_last, has_header, header_bytes, out_is_cut,
                              &is_unused, err);
@@ -423,6 +433,7 @@ static enum status segment_load(struct wal *wal, const struct named *named, bool
     if (status == STATUS_OK)
         segment = NULL;
 done:
+    mem_free(rows.items);
     if (segment) {
         /* Its runs may be in the groups already. */
         struct segment *failed = segment;
@@ -580,33 +591,38 @@ static enum status segments_load(struct wal *wal, const struct names *names, str
     return STATUS_OK;
 }
 
-/* The farthest position that a table was acknowledged to; seq 0: none was. */
-static struct wal_position acked_end(const struct wal *wal, uint32_t group)
+/* The farthest position of each group that a table was acknowledged to; seq 0: none was. */
+static void acked_ends(const struct wal *wal, struct wal_position *ends)
 {
-    struct wal_position end = {0};
     for (size_t i = 0; i < wal->table_count; i++) {
         const struct wal_ack *acks = wal->tables[i]->acks;
-        if (acks && acks[group].through.seq > end.seq)
-            end = acks[group].through;
+        for (uint32_t g = 0; acks && g < wal->group_count; g++)
+            if (acks[g].through.seq > ends[g].seq)
+                ends[g] = acks[g].through;
     }
-    return end;
 }
 
 /* Checkpoint and acknowledgements may know of more than the files that are left; no number of that
  * is given out again (L3). */
 static enum status state_catch_up(struct wal *wal, struct error *err)
 {
-    for (uint32_t g = 0; g < wal->group_count; g++) {
+    struct wal_position *ends = mem_alloc_zero(wal->group_count, sizeof *ends);
+    enum status status = STATUS_OK;
+    if (!ends)
+        return recover_no_memory(err);
+    acked_ends(wal, ends);
+    for (uint32_t g = 0; g < wal->group_count && status == STATUS_OK; g++) {
         struct group *group = &wal->groups[g];
-        struct wal_position acked = acked_end(wal, g);
-        TRY(recover_group_jump(wal, g, group->state_seq + 1, group->state_chain,
-                               "known to the checkpoint alone", err));
-        TRY(recover_group_jump(wal, g, acked.seq + 1, acked.chain,
-                               "known to acknowledgements alone", err));
+        status = recover_group_jump(wal, g, group->state_seq + 1, group->state_chain,
+                                    "known to the checkpoint alone", err);
+        if (status == STATUS_OK)
+            status = recover_group_jump(wal, g, ends[g].seq + 1, ends[g].chain,
+                                        "known to acknowledgements alone", err);
         group->seq = group->synced_seq;
         group->chain = group->synced_chain;
     }
-    return STATUS_OK;
+    mem_free(ends);
+    return status;
 }
 
 static enum status voids_settle(struct wal *wal, struct error *err)

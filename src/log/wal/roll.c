@@ -128,6 +128,7 @@ enum status writer_seal(struct wal *wal, struct error *err)
     env_close(writer->file);
     env_lock(wal->lock);
     segment->place = SEGMENT_SEALED;
+    segment_trim(segment);
     writer->file = writer->direct = NULL;
     writer->segment = NULL;
     writer->must_cut = writer->needs_floor = false;
@@ -230,16 +231,13 @@ static bool rows_complete(struct wal *wal)
 {
     struct writer *writer = &wal->writer;
     struct group_row *rows = mem_alloc_zero(wal->group_count, sizeof *rows);
-    uint32_t count = 0;
+    uint32_t count = 0, at = 0; /* of those that changed, which are in order of their groups */
     if (!rows)
         return false;
     for (uint32_t g = 0; g < wal->group_count; g++) {
         const struct group *group = &wal->groups[g];
-        const struct group_row *changed = NULL;
-        for (uint32_t i = 0; i < writer->next_row_count && !changed; i++)
-            changed = writer->next_rows[i].group == g ? &writer->next_rows[i] : NULL;
-        if (changed)
-            rows[count++] = *changed;
+        if (at < writer->next_row_count && writer->next_rows[at].group == g)
+            rows[count++] = writer->next_rows[at++];
         else if (group->synced_seq)
             rows[count++] = (struct group_row){.group = g,
                                                .last_seq = group->synced_seq,
@@ -273,10 +271,8 @@ static enum status header_encode(struct wal *wal, struct segment *segment, struc
     header.row_count = writer->next_row_count;
     segment_header_encode(out, &header, writer->next_rows);
     TRY(buf_status(out, "log: segment header", err));
-    segment->rows = mem_copy(writer->next_rows, header.row_count * sizeof *segment->rows);
-    if (!segment->rows)
+    if (!segment_chains_set(segment, writer->next_rows, header.row_count))
         return error_set(err, STATUS_NO_MEMORY, "log: no memory for a segment");
-    segment->row_count = header.row_count;
     return STATUS_OK;
 }
 

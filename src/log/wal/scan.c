@@ -412,12 +412,10 @@ static bool chain_known(struct wal *wal, uint32_t group, uint64_t seq, uint64_t 
         }
     }
     for (size_t i = 0; i < wal->segment_count; i++) {
-        const struct segment *segment = wal->segments[i];
-        for (uint32_t k = 0; k < segment->row_count; k++) {
-            if (segment->rows[k].group == group && segment->rows[k].last_seq == seq) {
-                *out_chain = segment->rows[k].chain;
-                return true;
-            }
+        const struct header_chain *row = segment_chain_find(wal->segments[i], group);
+        if (row && row->last_seq == seq) {
+            *out_chain = row->chain;
+            return true;
         }
     }
     return false;

@@ -68,6 +68,12 @@ struct void_range {
  * lost. */
 enum { ENTRY_LOST = 0 };
 
+/* Where a group stood before a segment. */
+struct header_chain {
+    uint64_t last_seq, chain;
+    uint32_t group;
+};
+
 enum segment_place { SEGMENT_ACTIVE, SEGMENT_SEALED, SEGMENT_COMMITTED };
 
 struct segment {
@@ -90,9 +96,9 @@ struct segment {
     size_t schema_count, schema_capacity;
     struct void_range *voids; /* VOID entries that stand in this segment */
     size_t void_count, void_capacity;
-    struct group_row *rows; /* of its header */
-    uint32_t row_count;
-    struct group_row *ends; /* of its footer */
+    struct header_chain *chains; /* of its header, by group */
+    uint32_t chain_count;
+    struct group_row *ends; /* of its footer; recovery's */
     uint32_t end_count;
     char problem[120]; /* of its header or footer, found at recovery; empty: none */
 };
@@ -268,7 +274,7 @@ struct wal {
     size_t damage_count, damage_capacity;
     struct void_range *voids;
     size_t void_count, void_capacity;
-    struct seq_range *reclaimed;
+    struct seq_range *reclaimed; /* by group and seq */
     size_t reclaimed_count, reclaimed_capacity;
     struct floor_row *floors; /* by (table, group) */
     size_t floor_count, floor_capacity;
@@ -356,6 +362,12 @@ bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t aft
 struct segment_table *segment_table_find(const struct segment *segment, uint32_t group,
                                          uint32_t table_id);
 struct segment_table *segment_table_get(struct segment *segment, uint32_t group, uint32_t table_id);
+/* What it keeps of its header's rows, which are in order of their groups. False: out of memory. */
+bool segment_chains_set(struct segment *segment, const struct group_row *rows, uint32_t count);
+const struct header_chain *segment_chain_find(const struct segment *segment, uint32_t group);
+void segment_ends_drop(struct segment *segment);
+/* No entry comes any more: gives back what was kept free for some. */
+void segment_trim(struct segment *segment);
 struct run *segment_run_find(const struct segment *segment, uint32_t group);
 struct run *segment_run_get(struct segment *segment, uint32_t group);
 bool group_run_attach(struct group *group, struct run *run);

@@ -357,6 +357,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_longest_idle_producer_gives_way),
         cmocka_unit_test(test_the_expired_are_bounded),
         cmocka_unit_test(test_producers_without_memory),
+        cmocka_unit_test(test_many_groups),
     };
     if (argc > 1)
         wal_test_source_dir = argv[1];

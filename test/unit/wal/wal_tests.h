@@ -29,4 +29,6 @@ void test_the_longest_idle_producer_gives_way(void **state);
 void test_the_expired_are_bounded(void **state);
 void test_producers_without_memory(void **state);
 
+void test_many_groups(void **state);
+
 #endif
