@@ -13,25 +13,13 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
+#include "measure.h"
 #include "format/arrow/arrow.h"
 #include "format/parquet/parquet.h"
 #include "os/os.h"
 
 enum { RUNS_MAX = 256, BATCHES_MAX = 4096 };
-
-static _Noreturn void fail(const struct error *err)
-{
-    fprintf(stderr, "bench_parquet: %s\n", err->message);
-    exit(1);
-}
-
-static void must(enum status status, const struct error *err)
-{
-    if (status != STATUS_OK)
-        fail(err);
-}
 
 /* ---- time and memory ---- */
 
@@ -42,14 +30,6 @@ struct runs {
     double began_wall, began_cpu;
     double rss_before_mib;
 };
-
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
 
 static double status_mib(const char *name)
 {

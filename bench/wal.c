@@ -21,12 +21,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "measure.h"
 #include "log/wal/wal.h"
 
 enum {
@@ -40,19 +40,6 @@ enum {
 
 static struct error err;
 
-static void must(enum status status, const char *what)
-{
-    if (status == STATUS_OK)
-        return;
-    fprintf(stderr, "%s: %s\n", what, err.message);
-    exit(1);
-}
-
-static double seconds_now(void)
-{
-    return (double)env_mono_ns(env_real()) / 1e9;
-}
-
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -65,15 +52,6 @@ static double percentile(double *values, size_t count, unsigned percent)
         return 0;
     qsort(values, count, sizeof *values, by_value);
     return values[(count - 1) * percent / 100];
-}
-
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0)
-        return 0;
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 static double load_now(void)
@@ -260,15 +238,15 @@ static void engine_open(const char *dir, uint64_t budget_bytes)
     struct wal_options options = wal_options_default(dir);
     options.budget_bytes = budget_bytes;
     options.keep_committed_ms = 0;
-    must(wal_open(env_real(), &options, &bench.wal, &err), "open");
-    must(wal_table_open(bench.wal, "bench.rows", &bench.table, &err), "table");
+    must(wal_open(env_real(), &options, &bench.wal, &err), &err);
+    must(wal_table_open(bench.wal, "bench.rows", &bench.table, &err), &err);
 }
 
 static void all_acknowledge(void)
 {
     struct wal_position end = wal_synced_end(bench.wal, 0);
     struct wal_ack ack = {.committed = end, .through = end};
-    must(wal_ack_table(bench.wal, bench.table, &ack, &err), "acknowledge");
+    must(wal_ack_table(bench.wal, bench.table, &ack, &err), &err);
 }
 
 /* Runs the producers for a while, with a publisher's acknowledgements beside them. */
@@ -411,10 +389,10 @@ static void fill_and_die(const char *dir, uint64_t bytes, uint64_t segment_bytes
         if (!payload)
             _exit(1);
         memset(payload, 0x5a, ROW);
-        must(wal_open(env_real(), &options, &bench.wal, &err), "open");
-        must(wal_table_open(bench.wal, "bench.rows", &bench.table, &err), "table");
+        must(wal_open(env_real(), &options, &bench.wal, &err), &err);
+        must(wal_table_open(bench.wal, "bench.rows", &bench.table, &err), &err);
         for (uint64_t done = 0; done < bytes; done += ROW)
-            must(row_append(bench.wal, payload, ROW, crc32c(0, payload, ROW), &err), "append");
+            must(row_append(bench.wal, payload, ROW, crc32c(0, payload, ROW), &err), &err);
         _exit(0);
     }
     int status = 0;
@@ -430,7 +408,7 @@ static void cache_drop(const char *dir, const char *folder)
     size_t count = 0;
     arena_init(&arena, 0);
     snprintf(path, sizeof path, "%s/%s", dir, folder);
-    must(files_list(env_real(), path, &arena, &names, &count, &err), "list");
+    must(files_list(env_real(), path, &arena, &names, &count, &err), &err);
     for (size_t i = 0; i < count; i++) {
         snprintf(file_path, sizeof file_path, "%s/%s", path, names[i]);
         int file = open(file_path, O_RDONLY);
@@ -462,7 +440,7 @@ static void recovery_run(const char *name, uint64_t bytes, uint64_t segment_byte
     options.budget_bytes = 4 * bytes + 16 * segment_bytes;
     options.segment_bytes = segment_bytes;
     double began = seconds_now();
-    must(wal_open(env_real(), &options, &bench.wal, &err), "open");
+    must(wal_open(env_real(), &options, &bench.wal, &err), &err);
     double spent = seconds_now() - began;
     struct wal_recovery report = wal_recovery_report(bench.wal);
     printf("{\"case\":\"B9 %s\",\"is_cold\":%s,\"unpublished_mib\":%llu,\"segments\":%llu,"
@@ -508,7 +486,7 @@ int main(int argc, char **argv)
         return usage();
     bench.dir = argv[1];
     bench.is_submit = submit > 0;
-    must(files_make_dirs(env_real(), bench.dir, &err), "directory");
+    must(files_make_dirs(env_real(), bench.dir, &err), &err);
     if (recovery_mib) {
         for (int is_cold = 0; is_cold < 2; is_cold++) {
             recovery_run("active", recovery_mib << 20, (recovery_mib + 64) << 20, is_cold);

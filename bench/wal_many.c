@@ -15,34 +15,12 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
+#include "measure.h"
 #include "log/wal/wal.h"
 
 static struct error err;
 static struct wal_options options;
-
-static void must(enum status status, const char *what)
-{
-    if (status == STATUS_OK)
-        return;
-    fprintf(stderr, "%s: %s\n", what, err.message);
-    exit(1);
-}
-
-static double seconds_now(void)
-{
-    return (double)env_mono_ns(env_real()) / 1e9;
-}
-
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0)
-        return 0;
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
 
 static double heap_mib(void)
 {
@@ -53,7 +31,7 @@ static double heap_mib(void)
 static struct wal *log_open(void)
 {
     struct wal *wal = NULL;
-    must(wal_open(env_real(), &options, &wal, &err), "open");
+    must(wal_open(env_real(), &options, &wal, &err), &err);
     return wal;
 }
 
@@ -74,7 +52,7 @@ static void turn_append(struct wal *wal, uint32_t table, uint32_t first, uint32_
                                         .payload_crc = crc32c(0, payload, bytes)};
     struct wal_submission submission = {
         .entries = entries, .entry_count = count, .durability = WAL_SYNCED};
-    must(wal_append(wal, &submission, &err), "append");
+    must(wal_append(wal, &submission, &err), &err);
     free(payload);
     free(entries);
 }
@@ -104,10 +82,10 @@ static void groups_run(const char *name, uint32_t groups, uint32_t segments, uin
         options.segment_bytes *= 2;
     options.budget_bytes = (uint64_t)1 << 50;
     struct wal *wal = log_open();
-    must(wal_table_open(wal, "bench.rows", &table, &err), "table");
+    must(wal_table_open(wal, "bench.rows", &table, &err), &err);
     for (uint32_t i = 0; i < segments; i++) {
         turn_append(wal, table, i * each, each, bytes);
-        must(wal_seal(wal, &err), "seal");
+        must(wal_seal(wal, &err), &err);
     }
     wal_close(wal);
     malloc_trim(0);
@@ -139,7 +117,7 @@ static void idle_run(uint32_t groups, uint32_t tables, uint32_t seconds)
     double began = seconds_now();
     for (uint32_t i = 0; i < tables; i++) {
         snprintf(name, sizeof name, "bench.t%u", i);
-        must(wal_table_open(wal, name, &id, &err), "table");
+        must(wal_table_open(wal, name, &id, &err), &err);
     }
     double made = seconds_now() - began;
     wal_close(wal);
@@ -165,7 +143,7 @@ static void producers_run(uint32_t producers)
     uint64_t expected;
     options.producers_max = producers;
     struct wal *wal = log_open();
-    must(wal_table_open(wal, "bench.rows", &table, &err), "table");
+    must(wal_table_open(wal, "bench.rows", &table, &err), &err);
     for (uint64_t sequence = 1; sequence <= SEQUENCES; sequence++) {
         for (uint32_t first = 0; first < producers; first += WAL_CONTRIBUTIONS_MAX) {
             static char ids[WAL_CONTRIBUTIONS_MAX][24];
@@ -189,7 +167,7 @@ static void producers_run(uint32_t producers)
                                       .contribution_count = n};
             struct wal_submission submission = {
                 .entries = &entry, .entry_count = 1, .durability = WAL_SYNCED};
-            must(wal_append(wal, &submission, &err), "append");
+            must(wal_append(wal, &submission, &err), &err);
         }
     }
     double began = seconds_now();
@@ -224,7 +202,7 @@ int main(int argc, char **argv)
     for (int i = 3; i < argc; i++)
         if (!parse_u64(argv[i], strlen(argv[i]), &numbers[i - 3]) || numbers[i - 3] > UINT32_MAX)
             return usage();
-    must(files_make_dirs(env_real(), argv[1], &err), "directory");
+    must(files_make_dirs(env_real(), argv[1], &err), &err);
     options = wal_options_default(argv[1]);
     uint32_t a = (uint32_t)numbers[0], b = (uint32_t)numbers[1], c = (uint32_t)numbers[2];
     if (strcmp(argv[2], "groups") == 0 && argc == 6)
