@@ -263,7 +263,7 @@ static double engine_run(double seconds)
         else
             must(env_thread_start(env_real(), "producer", producer_main, &bench.producers[i],
                                   &bench.producers[i].thread, &err),
-                 "thread");
+                 &err);
     while (seconds_now() - began < seconds) {
         env_sleep_ms(env_real(), ACK_EVERY_MS);
         all_acknowledge();
