@@ -90,3 +90,22 @@ def test_more_columns_are_refused(tmp_path):
         done = run("convert", tmp_path / "in.parquet", tmp_path / f"out.{ending}")
         assert done.returncode == LIMIT and f"no more than {COLUMNS_MAX}" in done.stderr, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_names_as_long_as_allowed(tmp_path, ending):
+    (tmp_path / "in.csv").write_text("b" * 4096 + ",c\n1,2\n")
+    convert(tmp_path / "in.csv", tmp_path / f"out.{ending}")
+    convert(tmp_path / f"out.{ending}", tmp_path / "back.arrow")
+    assert pa.ipc.open_file(tmp_path / "back.arrow").read_all().to_pylist() == [{"b" * 4096: 1, "c": 2}]
+
+
+def test_longer_names_are_refused(tmp_path):
+    table = pa.table({"b" * 4097: [1]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    with pa.ipc.new_file(tmp_path / "in.arrow", table.schema) as file:
+        file.write_table(table)
+    (tmp_path / "in.csv").write_text("b" * 4097 + "\n1\n")
+    for name in ("in.parquet", "in.arrow", "in.csv"):
+        done = run("convert", tmp_path / name, tmp_path / "out.ndjson")
+        assert done.returncode == LIMIT and "4096" in done.stderr.replace(",", ""), (name, done.stderr)

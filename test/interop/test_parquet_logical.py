@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from columnar_data import stream_bytes
+from parquet_bytes import with_footer
 from test_convert import convert
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -112,6 +113,26 @@ def test_json_and_intervals_of_duckdb(tmp_path):
     back = pa.ipc.open_file(tmp_path / "between.arrow").read_all()
     assert back["i"].to_pylist() == [pa.MonthDayNano([14, 3, 5 * 10 ** 9]), None]
     assert back.schema.field("i").type == pa.month_day_nano_interval()
+
+
+@pytest.mark.parametrize("logical, converted", [("ENUM", 4), ("JSON", 19), ("BSON", 20)])
+@pytest.mark.parametrize("way", ["old", "new"])
+def test_texts_with_an_annotation(tmp_path, logical, converted, way):
+    kind = pa.binary() if logical == "BSON" else pa.utf8()
+    value = b"\x05\0\0\0\0" if logical == "BSON" else "a"
+    pq.write_table(pa.table({"c": pa.array([value, None], kind)}), tmp_path / "plain.parquet", store_schema=False)
+
+    def annotate(meta):
+        element = meta[2][1]
+        element[6] = converted
+        element.pop(10, None)
+        if way == "new":
+            element[10] = {{"ENUM": 4, "JSON": 12, "BSON": 13}[logical]: {}}
+    (tmp_path / "in.parquet").write_bytes(with_footer((tmp_path / "plain.parquet").read_bytes(), annotate))
+    for path in kept(tmp_path, "in.parquet"):
+        assert element(path).converted_type == logical
+        got = pq.read_table(path)["c"].cast(kind)  # ENUM is binary to pyarrow
+        assert got.to_pylist() == [value, None]
 
 
 def test_intervals_that_parquet_cannot_say(tmp_path):

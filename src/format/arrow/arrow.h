@@ -34,8 +34,9 @@ enum arrow_type {
     ARROW_TYPE_COUNT
 };
 
-/* Levels of columns, those of the schema being the first: no format here reads or writes more. */
-enum { ARROW_DEPTH_MAX = 32 };
+/* Levels of columns, those of the schema being the first, and bytes of their names: no format here
+ * reads or writes more. */
+enum { ARROW_DEPTH_MAX = 32, ARROW_NAME_BYTES_MAX = 4096 };
 
 struct arrow_origin; /* arrow_file.h */
 

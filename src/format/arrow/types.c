@@ -5,7 +5,7 @@
  */
 #include "format/arrow/arrow_internal.h"
 
-enum { NAME_BYTES_MAX = 1024, ZONE_BYTES_MAX = 256, EXTENSION_BYTES_MAX = 256, PAIRS_MAX = 4096 };
+enum { ZONE_BYTES_MAX = 256, EXTENSION_BYTES_MAX = 256, PAIRS_MAX = 4096 };
 
 enum status type_refuse(const struct schema_making *making, const struct arrow_field *field,
                         const char *what)
@@ -149,7 +149,10 @@ enum status type_set_fixed_list(const struct schema_making *making, struct arrow
 enum status field_set_name(const struct schema_making *making, struct arrow_field *field,
                            struct span name)
 {
-    if (name.length > NAME_BYTES_MAX || !utf8_is_valid(name.data, name.length) ||
+    if (name.length > ARROW_NAME_BYTES_MAX)
+        return error_set(making->err, STATUS_LIMIT, "arrow: a column's name of more than %d bytes",
+                         ARROW_NAME_BYTES_MAX);
+    if (!utf8_is_valid(name.data, name.length) ||
         (name.length && memchr(name.data, 0, name.length)))
         return error_set(making->err, STATUS_INVALID, "arrow: bad column name");
     field->name = arena_copy_text(making->arena, (const char *)name.data, name.length);

@@ -23,7 +23,7 @@ struct csv_reader_options csv_reader_options_default(void)
                                        .null_text = "",
                                        .block_bytes = 1 << 20,
                                        .row_bytes_max = 64 << 20,
-                                       .name_bytes_max = 4096,
+                                       .name_bytes_max = ARROW_NAME_BYTES_MAX,
                                        .column_count_max = 16384,
                                        .batch_rows = 16384,
                                        .batch_bytes = 64 << 20,

@@ -29,7 +29,7 @@ struct ndjson_limits ndjson_limits_default(void)
 {
     return (struct ndjson_limits){.block_bytes = 1 << 20,
                                   .line_bytes_max = 64 << 20,
-                                  .name_bytes_max = 4096,
+                                  .name_bytes_max = ARROW_NAME_BYTES_MAX,
                                   .column_count_max = 16384,
                                   .depth_max = ARROW_DEPTH_MAX,
                                   .batch_rows = 16384,

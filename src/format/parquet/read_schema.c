@@ -7,7 +7,7 @@
 
 #include "format/parquet/reader_internal.h"
 
-enum { NAME_BYTES_MAX = 1024, DEPTH_MAX = 64, DIGITS_MAX = 76 };
+enum { DEPTH_MAX = 64, DIGITS_MAX = 76 };
 
 struct path {
     const struct path *up;
@@ -48,7 +48,11 @@ static enum status out_of_room(const struct builder *builder)
 
 static enum status copy_name(struct builder *builder, struct span name, const char **out_name)
 {
-    if (name.length > NAME_BYTES_MAX || !utf8_is_valid(name.data, name.length) ||
+    if (name.length > ARROW_NAME_BYTES_MAX)
+        return error_set(builder->err, STATUS_LIMIT,
+                         "parquet: schema element %zu: a name of more than %d bytes", builder->at,
+                         ARROW_NAME_BYTES_MAX);
+    if (!utf8_is_valid(name.data, name.length) ||
         (name.length && memchr(name.data, 0, name.length)))
         return corrupt(builder, "a name that is none");
     *out_name = arena_copy_text(&builder->file->arena, (const char *)name.data, name.length);
