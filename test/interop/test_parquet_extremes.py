@@ -62,8 +62,9 @@ def seconds(*words):
 
 
 def test_time_goes_with_the_number_of_columns(tmp_path):
-    """Four times the columns take about four times as long, to verify, and to name most of them in any order."""
-    took = {"verify": {}, "columns": {}}
+    """Four times the columns take about four times as long, to verify, to list their pages, and to name
+    most of them in any order."""
+    took = {"verify": {}, "pages": {}, "columns": {}}
     for columns in (10000, 40000):
         names = [f"c{i}" for i in range(columns)]
         path = tmp_path / f"{columns}.parquet"
@@ -71,6 +72,7 @@ def test_time_goes_with_the_number_of_columns(tmp_path):
                        store_schema=False, compression="none")
         wanted = random.Random(1).sample(names, columns // 2)
         took["verify"][columns] = min(seconds("parquet", "verify", path) for _ in range(3))
+        took["pages"][columns] = min(seconds("parquet", "pages", path) for _ in range(3))
         took["columns"][columns] = min(seconds("parquet", "cat", "--columns", ",".join(wanted[:18000]), path) for _ in range(3))
     for what, times in took.items():
         assert times[40000] < 7 * times[10000] + 0.1, (what, times)

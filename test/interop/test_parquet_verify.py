@@ -2,6 +2,7 @@
 """sluice parquet verify: each thing that a file says of itself, said wrongly, is found and its place named."""
 import json
 import random
+import resource
 import struct
 import subprocess
 import sys
@@ -87,6 +88,8 @@ def lies():
     yield "pages by encoding", column(1, lambda m: m[13][-1].__setitem__(3, 7)), "pages of kind"
     yield "pages of a kind left out", column(1, lambda m: m[13].pop()), "pages counted by encoding"
     yield "another path", column(2, lambda m: m[3].__setitem__(2, b"elephant")), "its path is not the schema's"
+    for more in (b"\0", b"\0\0", b"\0x", b"x"):
+        yield f"a longer path by {more}", column(2, lambda m, more=more: m[3].__setitem__(2, m[3][2] + more)), "its path is not the schema's"
     yield "a path less", column(2, lambda m: m[3].pop()), "its path is not the schema's"
     yield "bytes of texts", column(1, lambda m: m[sizes].__setitem__(1, m[sizes][1] + 1)), "bytes of values"
     yield "repetition levels", column(2, lambda m: m[sizes][2].__setitem__(0, 1)), "repetition levels of 0"
@@ -99,6 +102,7 @@ def lies():
     yield "an ordinal", group(set_(7, 3)), "its ordinal"
     yield "another order", group(lambda g: g[4][0].__setitem__(2, True)), "row 1 lies before the one in front"
     yield "an order by another column", group(lambda g: g[4][0].__setitem__(1, 1)), "lies before the one in front"
+    yield "an order by a column twice", group(lambda g: g[4].append(dict(g[4][0]))), "sorted by column 0, which comes twice"
     yield "an order by no column", group(lambda g: g[4][0].__setitem__(1, 99)), "sorted by column 99"
     yield "a converted type", element(2, set_(6, 4)), "its converted type is not its logical type's"
     yield "another converted time", lambda f: f[2][-1].__setitem__(6, 9), "its converted type is not its logical type's"
@@ -194,6 +198,17 @@ def test_zeros_in_front_of_a_row_group_are_parquet_javas(ours, tmp_path):
         data = body + ours[-8 - length:]
         (tmp_path / "f").write_bytes(with_footer(data, without))
         assert verify(tmp_path / "f").returncode == code
+
+
+def test_memory_of_an_order_by_many_columns(tmp_path):
+    """Of each only the values of the rows stay, not its dictionary."""
+    entries = pa.array([b"a", bytes(32 << 20)], pa.binary())
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 0, 0], pa.int32()), entries)
+    pq.write_table(pa.table({f"c{i}": column for i in range(8)}), tmp_path / "f", store_schema=False, compression="zstd",
+                   write_statistics=False, sorting_columns=[pq.SortingColumn(i) for i in range(8)])
+    done = subprocess.run([sluice.BINARY, "parquet", "verify", tmp_path / "f"], capture_output=True, text=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (250 << 20, 250 << 20)))
+    assert done.returncode == 0, done
 
 
 def test_a_flipped_bit_of_the_footer_names_its_byte(ours, tmp_path):

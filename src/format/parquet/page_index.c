@@ -152,6 +152,19 @@ static enum status read_offsets(struct index_read *read, struct offset_index *ou
     return STATUS_OK;
 }
 
+enum status offset_index_read(const struct parquet_file *file, size_t group, uint32_t leaf,
+                              struct fetches *fetches, struct arena *arena,
+                              struct offset_index *out_offsets, struct error *err)
+{
+    const struct parquet_chunk *chunk = &file->groups[group].chunks[leaf];
+    struct index_read read =
+        index_read_of(file, group, leaf, chunk->offset_index_offset, arena, err);
+    if (!chunk->offset_index_bytes)
+        return STATUS_OK;
+    TRY(begin(&read, chunk->offset_index_bytes, fetches));
+    return read_offsets(&read, out_offsets);
+}
+
 void group_index_init(struct group_index *index, const struct parquet_file *file)
 {
     *index = (struct group_index){.file = file};
@@ -180,15 +193,11 @@ static enum status begin_group(struct group_index *index, size_t group, struct e
 enum status group_index_offsets(struct group_index *index, size_t group, uint32_t leaf,
                                 struct offset_index *out_offsets, struct error *err)
 {
-    const struct parquet_chunk *chunk = &index->file->groups[group].chunks[leaf];
     if (!index->offsets || index->group != group)
         TRY(begin_group(index, group, err));
-    if (!index->is_read[leaf] && chunk->offset_index_bytes) {
-        struct index_read read =
-            index_read_of(index->file, group, leaf, chunk->offset_index_offset, &index->arena, err);
-        TRY(begin(&read, chunk->offset_index_bytes, &index->fetches));
-        TRY(read_offsets(&read, &index->offsets[leaf]));
-    }
+    if (!index->is_read[leaf])
+        TRY(offset_index_read(index->file, group, leaf, &index->fetches, &index->arena,
+                              &index->offsets[leaf], err));
     index->is_read[leaf] = true;
     *out_offsets = index->offsets[leaf];
     return STATUS_OK;

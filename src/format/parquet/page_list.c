@@ -54,8 +54,9 @@ static void add_rows(struct page_list *list, const struct page_header *header,
                                                   : -1;
     facts->null_count = header->nulls;
     add_indexed(list, facts);
-    list->next_row =
-        facts->first_row < 0 || facts->row_count < 0 ? -1 : facts->first_row + facts->row_count;
+    if (facts->first_row < 0 || facts->row_count < 0 ||
+        __builtin_add_overflow(facts->first_row, facts->row_count, &list->next_row))
+        list->next_row = -1;
 }
 
 enum status pages_visit(const struct parquet_file *file, const struct chunk_bytes *chunk,
@@ -116,12 +117,11 @@ enum status chunk_fetch(const struct parquet_file *file, struct arena *arena,
 
 /* Indexes are shown where they can be; that they are damaged is for others to say. */
 static enum status read_indexes(const struct parquet_file *file, size_t group, uint32_t leaf,
-                                struct group_index *places, struct arena *arena,
-                                struct offset_index *out_offsets, struct column_index *out_index,
-                                struct error *err)
+                                struct arena *arena, struct offset_index *out_offsets,
+                                struct column_index *out_index, struct error *err)
 {
     struct fetches fetches = {0};
-    enum status status = group_index_offsets(places, group, leaf, out_offsets, err);
+    enum status status = offset_index_read(file, group, leaf, &fetches, arena, out_offsets, err);
     if (status == STATUS_OK && out_offsets->count &&
         file->groups[group].chunks[leaf].column_index_bytes)
         status = column_index_read(file, group, leaf, &fetches, arena, out_index, err);
@@ -137,19 +137,16 @@ enum status parquet_file_pages(const struct parquet_file *file, size_t group, ui
                                void *context, struct error *err)
 {
     struct arena arena = {0};
-    struct group_index places;
     struct offset_index offsets = {.pages = NULL};
     struct column_index index = {.pages = NULL};
     struct chunk_bytes chunk = {.group = group, .leaf = leaf, .offsets = &offsets, .index = &index};
     CHECK(group < file->group_count && leaf < file->leaf_count);
     arena_init(&arena, 0); /* bounded by the limits of what is read into it */
-    group_index_init(&places, file);
-    enum status status = read_indexes(file, group, leaf, &places, &arena, &offsets, &index, err);
+    enum status status = read_indexes(file, group, leaf, &arena, &offsets, &index, err);
     if (status == STATUS_OK)
         status = chunk_fetch(file, &arena, &chunk, err);
     if (status == STATUS_OK)
         status = pages_visit(file, &chunk, visit, context, err);
-    group_index_deinit(&places);
     arena_deinit(&arena);
     return status;
 }

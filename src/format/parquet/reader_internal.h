@@ -165,6 +165,11 @@ struct fetches {
 enum status file_fetch(const struct parquet_file *file, struct fetches *fetches, uint64_t offset,
                        size_t bytes, void *place, struct error *err) MUST_CHECK;
 
+/* Of one leaf, in `arena`; untouched where the file has none. */
+enum status offset_index_read(const struct parquet_file *file, size_t group, uint32_t leaf,
+                              struct fetches *fetches, struct arena *arena,
+                              struct offset_index *out_offsets, struct error *err) MUST_CHECK;
+
 /* The offset indexes of the row group at hand, read when they are asked for. */
 struct group_index {
     const struct parquet_file *file;

@@ -39,9 +39,11 @@ static enum status add_page(void *context, const struct parquet_page_facts *page
 static bool is_file_offset(const struct checker *checker)
 {
     const struct parquet_chunk_facts *facts = &checker->facts;
-    int64_t start = (int64_t)checker->chunk->offset, at = facts->file_offset;
-    return at <= 0 || at == start || at == facts->data_offset ||
-           at == start + facts->stored_bytes || at == facts->data_offset + facts->stored_bytes;
+    int64_t start = (int64_t)checker->chunk->offset, at = facts->file_offset, data_end;
+    if (at <= 0 || at == start || at == facts->data_offset || at == start + facts->stored_bytes)
+        return true;
+    return !__builtin_add_overflow(facts->data_offset, facts->stored_bytes, &data_end) &&
+           at == data_end;
 }
 
 static enum status check_sizes(const struct checker *checker, const struct page_sums *sums)
@@ -157,12 +159,15 @@ static enum status check_path(const struct checker *checker)
 {
     const struct parquet_chunk_facts *facts = &checker->facts;
     const char *at = checker->about->path;
+    size_t left = strlen(at);
     for (size_t i = 0; i < facts->path_length; i++) {
         struct span name = facts->path[i];
-        if (strncmp(at, (const char *)name.data, name.length) != 0 ||
-            at[name.length] != (i + 1 < facts->path_length ? '.' : '\0'))
+        bool has_more = i + 1 < facts->path_length;
+        if (name.length > left || memcmp(at, name.data, name.length) != 0 ||
+            at[name.length] != (has_more ? '.' : '\0'))
             return checker_fault(checker, facts->at, "its path is not the schema's");
-        at += name.length + (i + 1 < facts->path_length);
+        at += name.length + has_more;
+        left -= name.length + has_more;
     }
     return facts->path_length ? STATUS_OK : checker_fault(checker, facts->at, "no path");
 }

@@ -114,6 +114,7 @@ static enum status check_gap(struct layout *layout, const struct part *before,
     uint8_t *place = may_be_copy || may_be_zeros ? buf_extend(&block, block_bytes) : NULL;
     enum status status = STATUS_OK;
     bool is_good = place != NULL;
+    TRY_OR_DONE(status, buf_status(&block, "parquet: bytes between parts", layout->err));
     if (may_be_copy && place) {
         TRY_OR_DONE(status, file_fetch(file, &fetches, at, block_bytes, place, layout->err));
         is_good = is_struct(place, block_bytes);

@@ -54,15 +54,42 @@ static enum status check_rows(const struct parquet_file *file, size_t group, uin
     return STATUS_OK;
 }
 
-/* Of what is kept of a column. */
+/* Values and levels stay, in memory of their own; the dictionary and the like do not. */
+static enum status read_column(const struct parquet_file *file, struct chunk_bytes *chunk,
+                               size_t bytes_max, struct leaf_reader *out_reader, struct error *err)
+{
+    struct arena arena;
+    struct leaf_reader reader = {.slot_count = 0};
+    arena_init(&arena, 0); /* bounded by the limits of what is read into it */
+    enum status status = chunk_fetch(file, &arena, chunk, err);
+    if (status == STATUS_OK)
+        status = verify_read_leaf(file, chunk, bytes_max, NULL, NULL, &reader, err);
+    *out_reader =
+        (struct leaf_reader){.values = reader.values, .def = reader.def, .width = reader.width};
+    reader.values = (struct values){.data = {0}};
+    reader.def = (struct buf){0};
+    leaf_reader_deinit(&reader);
+    arena_deinit(&arena);
+    return status;
+}
+
 static size_t kept_bytes(const struct leaf_reader *reader)
 {
     return reader->values.data.length + reader->values.ends.length + reader->def.length;
 }
 
+static enum status key_fault(size_t group, const struct parquet_group_facts *facts, int32_t leaf,
+                             const char *what, struct error *err)
+{
+    error_set(err, STATUS_CORRUPT,
+              "parquet: row group %zu, byte %" PRIu64 ": sorted by column %d, %s", group, facts->at,
+              leaf, what);
+    return error_at(err, facts->at);
+}
+
 /* The columns up to the first within a list, which has no order of rows. */
 static enum status read_columns(const struct parquet_file *file, size_t group,
-                                const struct parquet_group_facts *facts, struct arena *arena,
+                                const struct parquet_group_facts *facts, bool *is_used,
                                 struct sorted_column *columns, size_t *out_count, struct error *err)
 {
     size_t bytes_left = file->limits.batch_bytes_max;
@@ -70,21 +97,18 @@ static enum status read_columns(const struct parquet_file *file, size_t group,
         const struct parquet_sort_key *key = &facts->sort_keys[i];
         struct sorted_column *column = &columns[i];
         struct chunk_bytes chunk = {.group = group, .leaf = (uint32_t)key->leaf};
-        if (key->leaf < 0 || (uint32_t)key->leaf >= file->leaf_count) {
-            error_set(err, STATUS_CORRUPT,
-                      "parquet: row group %zu, byte %" PRIu64
-                      ": sorted by column %d, which is none",
-                      group, facts->at, key->leaf);
-            return error_at(err, facts->at);
-        }
+        if (key->leaf < 0 || (uint32_t)key->leaf >= file->leaf_count)
+            return key_fault(group, facts, key->leaf, "which is none", err);
+        if (is_used[key->leaf])
+            return key_fault(group, facts, key->leaf, "which comes twice", err);
+        is_used[key->leaf] = true;
         column->leaf = &file->leaves[key->leaf];
         column->is_descending = key->is_descending;
         column->is_nulls_first = key->is_nulls_first;
         if (column->leaf->max_rep)
             return STATUS_OK;
-        TRY(chunk_fetch(file, arena, &chunk, err));
         *out_count = i + 1;
-        TRY(verify_read_leaf(file, &chunk, bytes_left, NULL, NULL, &column->reader, err));
+        TRY(read_column(file, &chunk, bytes_left, &column->reader, err));
         bytes_left -= size_min(bytes_left, kept_bytes(&column->reader));
     }
     return STATUS_OK;
@@ -105,9 +129,10 @@ static enum status check_group(const struct parquet_file *file, size_t group, st
         return error_at(err, facts.at);
     }
     struct sorted_column *columns = arena_alloc_zero(arena, facts.sort_key_count, sizeof *columns);
-    if (!columns)
+    bool *is_used = arena_alloc_zero(arena, file->leaf_count, sizeof *is_used);
+    if (!columns || !is_used)
         return error_set(err, STATUS_NO_MEMORY, "parquet: row group %zu: no memory", group);
-    enum status status = read_columns(file, group, &facts, arena, columns, &count, err);
+    enum status status = read_columns(file, group, &facts, is_used, columns, &count, err);
     if (status == STATUS_OK)
         status = check_rows(file, group, facts.at, columns, count, err);
     for (size_t i = 0; i < count; i++)
@@ -118,7 +143,7 @@ static enum status check_group(const struct parquet_file *file, size_t group, st
 enum status verify_sort_keys(const struct parquet_file *file, size_t group, struct error *err)
 {
     struct arena arena;
-    arena_init(&arena, 0); /* bounded by the limits of what is read into it */
+    arena_init(&arena, 0); /* the footer it is made of is bounded */
     enum status status = check_group(file, group, &arena, err);
     arena_deinit(&arena);
     return status;
