@@ -102,6 +102,23 @@ def test_rows_of_cat(path):
     lines = parquet("cat", path[0]).stdout.splitlines(True)
     for rows in (0, 1, 2, 3):
         assert parquet("cat", path[0], "--rows", rows).stdout == "".join(lines[:rows])
+    for word in ("cat", "head"):
+        assert parquet(word, path[0], "--rows", 0).stdout == ""
+        parquet(word, f"{path[0]}.missing", "--rows", 0, check=3)
+        assert "no column nope" in parquet(word, path[0], "--rows", 0, "--columns", "nope", check=3).stderr
+    assert json.loads(parquet("explain", path[0], "--json", "--rows", 0).stdout)["rows_looked_at"] == 0
+
+
+def test_flags_that_a_word_does_not_have(path):
+    flags = {"--columns": ("b",), "--where": ("i8 = 1",), "--rows": ("1",), "--no-pruning": ()}
+    has = {"schema": (), "verify": (), "meta": ("--columns",), "pages": ("--columns",),
+           "cat": flags, "head": flags, "explain": flags}
+    for word, known in has.items():
+        for flag, value in flags.items():
+            if flag in known:
+                parquet(word, path[0], flag, *value)
+            else:
+                assert parquet(word, path[0], flag, *value, check=2).stderr == f"sluice: parquet {word} has no {flag}\n"
 
 
 def test_metadata_of_ours(tmp_path):

@@ -351,16 +351,16 @@ static const struct command commands[] = {
             "            says of them holds: sizes, counts, bounds, page indexes, Bloom filters,\n"
             "            order; and that each byte belongs to something",
         .flags = {{"--columns", "A,B",
-                   "those alone (cat, head, meta, pages): a.b within structs,\n"
+                   "those alone (not schema, verify): a.b within structs,\n"
                    "a.element.b within lists, a.key and a.value.b within maps;\n"
                    "a name with a dot or a comma in double quotes, a quote twice"},
                   {"--where", "TEXT",
-                   "the rows that match (cat, head): conditions joined by and, or and\n"
+                   "the rows that match (cat, head, explain): conditions joined by and, or and\n"
                    "brackets, of =, !=, <, <=, >, >=, is null, is not null, in (...);\n"
                    "literals as the column wants them: 12, 1.5, true, 'text', x'00ff',\n"
                    "'2026-01-31T12:30:00Z'"},
                   {"--no-pruning", NULL, "looks at every row: the same rows, more slowly"},
-                  {"--rows", "N", "so many at most (cat: all; head: 10)"},
+                  {"--rows", "N", "so many at most (cat, explain: all; head: 10)"},
                   FLAG_JSON},
         .example = "sluice parquet head --rows 1 --columns time,body FILE",
         .exits = exit_of_reading,

@@ -53,7 +53,7 @@ static enum status print_batch(const struct chosen_leaves *chosen, const struct 
 /* What is asked of a file's rows. */
 struct query {
     const char *columns, *where; /* NULL: all */
-    uint64_t rows;               /* at most; 0: all */
+    uint64_t rows;               /* at most */
     bool skips_pruning;
 };
 
@@ -95,9 +95,9 @@ static enum status print_rows(const struct parquet_file *file, const struct quer
     struct opened_query opened;
     struct row_printer printer = {.out = {0}};
     struct arrow_batch batch;
-    enum status status;
+    enum status status = STATUS_NOT_FOUND;
     TRY(open_query(file, query, &opened, err));
-    while ((status = parquet_scan_next(opened.scan, &batch, err)) == STATUS_OK) {
+    while (query->rows && (status = parquet_scan_next(opened.scan, &batch, err)) == STATUS_OK) {
         status = print_batch(&opened.chosen, &batch, &printer, err);
         arrow_batch_deinit(&batch);
         if (status != STATUS_OK)
@@ -160,9 +160,9 @@ static enum status explain(const struct parquet_file *file, const struct query *
 {
     struct opened_query opened;
     struct arrow_batch batch;
-    enum status status;
+    enum status status = STATUS_NOT_FOUND;
     TRY(open_query(file, query, &opened, err));
-    while ((status = parquet_scan_next(opened.scan, &batch, err)) == STATUS_OK)
+    while (query->rows && (status = parquet_scan_next(opened.scan, &batch, err)) == STATUS_OK)
         arrow_batch_deinit(&batch);
     struct parquet_scan_facts facts = parquet_scan_facts(opened.scan);
     close_query(&opened);
@@ -221,10 +221,43 @@ static enum status look(void *context, struct byte_source source, struct error *
     return status;
 }
 
+/* Flags that only some words have. */
+enum { HAS_COLUMNS = 1, HAS_ROWS = 2 };
+
+static const struct {
+    const char *name;
+    unsigned has;
+} words[WORD_COUNT] = {
+    [SCHEMA] = {"schema", 0},
+    [META] = {"meta", HAS_COLUMNS},
+    [CAT] = {"cat", HAS_COLUMNS | HAS_ROWS},
+    [HEAD] = {"head", HAS_COLUMNS | HAS_ROWS},
+    [EXPLAIN] = {"explain", HAS_COLUMNS | HAS_ROWS},
+    [PAGES] = {"pages", HAS_COLUMNS},
+    [VERIFY] = {"verify", 0},
+};
+
+static bool has_its_flags(const struct request *request, bool has_rows)
+{
+    const struct query *query = &request->query;
+    const struct {
+        const char *name;
+        bool is_given;
+        unsigned needs;
+    } flags[] = {{"--columns", query->columns, HAS_COLUMNS},
+                 {"--where", query->where, HAS_ROWS},
+                 {"--rows", has_rows, HAS_ROWS},
+                 {"--no-pruning", query->skips_pruning, HAS_ROWS}};
+    for (size_t i = 0; i < COUNT_OF(flags); i++)
+        if (flags[i].is_given && !(words[request->word].has & flags[i].needs)) {
+            cmd_usage("parquet %s has no %s", words[request->word].name, flags[i].name);
+            return false;
+        }
+    return true;
+}
+
 int cmd_parquet(struct invocation *invocation)
 {
-    static const char *const words[WORD_COUNT] = {"schema",  "meta",  "cat",   "head",
-                                                  "explain", "pages", "verify"};
     enum { HEAD_ROWS = 10 };
     struct request request = {.as_json = cmd_take_flag(invocation, "--json")};
     uint64_t rows = UINT64_MAX; /* not said */
@@ -234,17 +267,13 @@ int cmd_parquet(struct invocation *invocation)
     if (!cmd_take_number(invocation, "--rows", &rows))
         return 2;
     const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
-    while (request.word < WORD_COUNT && strcmp(what, words[request.word]) != 0)
+    while (request.word < WORD_COUNT && strcmp(what, words[request.word].name) != 0)
         request.word++;
     if (request.word == WORD_COUNT || invocation->argc < 2)
         return cmd_usage("parquet schema, meta, cat, head, explain, pages or verify, and a file");
-    if (!cmd_no_more_words(invocation, 2))
+    if (!cmd_no_more_words(invocation, 2) || !has_its_flags(&request, rows != UINT64_MAX))
         return 2;
-    if (request.word == HEAD && rows == UINT64_MAX)
-        rows = HEAD_ROWS;
-    if (rows == 0 && (request.word == HEAD || request.word == CAT))
-        return 0;
-    request.query.rows = rows == UINT64_MAX ? 0 : rows;
+    request.query.rows = request.word == HEAD && rows == UINT64_MAX ? HEAD_ROWS : rows;
     if (request.word == VERIFY && request.as_json)
         return parquet_verify_as_json(invocation, 1);
     return input_each(invocation, 1, look, &request);
