@@ -8,6 +8,11 @@
 #include "app/cmd/files_internal.h"
 #include "format/parquet/parquet.h"
 
+/* Members of an object; of a number below 0, which is not said, none. */
+void parquet_write_number(struct json_writer *json, const char *name, int64_t value);
+void parquet_write_text(struct json_writer *json, const char *name, const char *text);
+void parquet_write_bool(struct json_writer *json, const char *name, bool value);
+
 /* For a leaf_writer whose context are pointers to leaves of the file. */
 void parquet_write_leaf(struct json_writer *json, const void *context, uint32_t number,
                         const struct arrow_field *field, const struct arrow_array *array,

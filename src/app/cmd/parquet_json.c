@@ -1,9 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Leaves of Parquet files as JSON: what their annotation says stands in bytes of their physical
- * type.
+ * type. And members of the objects that speak of files.
  */
 #include "app/cmd/parquet_internal.h"
+
+/* ---- members ---- */
+
+void parquet_write_number(struct json_writer *json, const char *name, int64_t value)
+{
+    if (value < 0)
+        return;
+    json_write_key(json, name);
+    json_write_i64(json, value);
+}
+
+void parquet_write_text(struct json_writer *json, const char *name, const char *text)
+{
+    json_write_key(json, name);
+    json_write_text(json, text);
+}
+
+void parquet_write_bool(struct json_writer *json, const char *name, bool value)
+{
+    json_write_key(json, name);
+    json_write_bool(json, value);
+}
+
+/* ---- leaves ---- */
 
 static int64_t units_a_second(enum parquet_unit unit)
 {

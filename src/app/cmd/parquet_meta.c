@@ -14,23 +14,15 @@ struct meta {
 
 /* ---- JSON ---- */
 
-static void write_number(struct json_writer *json, const char *name, int64_t value)
-{
-    if (value < 0)
-        return;
-    json_write_key(json, name);
-    json_write_i64(json, value);
-}
-
 static void write_range(struct json_writer *json, const char *name, uint64_t offset, uint32_t bytes)
 {
     if (!offset)
         return;
     json_write_key(json, name);
     json_write_object_begin(json);
-    write_number(json, "offset", (int64_t)offset);
+    parquet_write_number(json, "offset", (int64_t)offset);
     if (bytes)
-        write_number(json, "bytes", bytes);
+        parquet_write_number(json, "bytes", bytes);
     json_write_object_end(json);
 }
 
@@ -52,21 +44,19 @@ static void write_statistics(struct json_writer *json, const struct parquet_leaf
 {
     const struct parquet_statistics *said = &chunk->statistics;
     if (said->has_null_count)
-        write_number(json, "nulls", said->null_count);
-    write_number(json, "distinct", facts->distinct_count);
+        parquet_write_number(json, "nulls", said->null_count);
+    parquet_write_number(json, "distinct", facts->distinct_count);
     if (said->has_nan_count)
-        write_number(json, "nan", said->nan_count);
+        parquet_write_number(json, "nan", said->nan_count);
     if (said->has_min) {
         json_write_key(json, "min");
         parquet_write_plain(json, leaf, said->min);
-        json_write_key(json, "min_exact");
-        json_write_bool(json, said->is_min_exact);
+        parquet_write_bool(json, "min_exact", said->is_min_exact);
     }
     if (said->has_max) {
         json_write_key(json, "max");
         parquet_write_plain(json, leaf, said->max);
-        json_write_key(json, "max_exact");
-        json_write_bool(json, said->is_max_exact);
+        parquet_write_bool(json, "max_exact", said->is_max_exact);
     }
 }
 
@@ -76,21 +66,19 @@ static void write_chunk(struct json_writer *json, const struct parquet_leaf *lea
     struct buf encodings = {0};
     parquet_put_encodings(&encodings, chunk->encodings);
     json_write_object_begin(json);
-    json_write_key(json, "path");
-    json_write_text(json, leaf->path);
-    json_write_key(json, "codec");
-    json_write_text(json, parquet_codec_name(chunk->codec));
+    parquet_write_text(json, "path", leaf->path);
+    parquet_write_text(json, "codec", parquet_codec_name(chunk->codec));
     json_write_key(json, "encodings");
     json_write_string(json, encodings.data, encodings.length);
-    write_number(json, "offset", (int64_t)chunk->offset);
-    write_number(json, "bytes", (int64_t)chunk->bytes);
-    write_number(json, "plain_bytes", facts->plain_bytes);
-    write_number(json, "unencoded_bytes", facts->unencoded_bytes);
-    write_number(json, "values", (int64_t)chunk->value_count);
+    parquet_write_number(json, "offset", (int64_t)chunk->offset);
+    parquet_write_number(json, "bytes", (int64_t)chunk->bytes);
+    parquet_write_number(json, "plain_bytes", facts->plain_bytes);
+    parquet_write_number(json, "unencoded_bytes", facts->unencoded_bytes);
+    parquet_write_number(json, "values", (int64_t)chunk->value_count);
     write_statistics(json, leaf, chunk, facts);
     if (chunk->has_dictionary)
-        write_number(json, "dictionary_offset", facts->dictionary_offset);
-    write_number(json, "data_offset", facts->data_offset);
+        parquet_write_number(json, "dictionary_offset", facts->dictionary_offset);
+    parquet_write_number(json, "data_offset", facts->data_offset);
     write_range(json, "column_index", chunk->column_index_offset, chunk->column_index_bytes);
     write_range(json, "offset_index", chunk->offset_index_offset, chunk->offset_index_bytes);
     write_range(json, "bloom_filter", chunk->bloom_offset, chunk->bloom_bytes);
@@ -111,12 +99,9 @@ static void write_sort_keys(struct json_writer *json, const struct parquet_file 
         const struct parquet_sort_key *key = &facts->sort_keys[i];
         bool is_column = key->leaf >= 0 && (uint32_t)key->leaf < file->leaf_count;
         json_write_object_begin(json);
-        json_write_key(json, "path");
-        json_write_text(json, is_column ? file->leaves[key->leaf].path : "?");
-        json_write_key(json, "descending");
-        json_write_bool(json, key->is_descending);
-        json_write_key(json, "nulls_first");
-        json_write_bool(json, key->is_nulls_first);
+        parquet_write_text(json, "path", is_column ? file->leaves[key->leaf].path : "?");
+        parquet_write_bool(json, "descending", key->is_descending);
+        parquet_write_bool(json, "nulls_first", key->is_nulls_first);
         json_write_object_end(json);
     }
     json_write_array_end(json);
@@ -130,9 +115,9 @@ static enum status write_group(struct json_writer *json, struct meta *meta, size
     arena_clear(&meta->arena);
     TRY(parquet_group_facts_read(file, group, &meta->arena, &facts, err));
     json_write_object_begin(json);
-    write_number(json, "rows", file->groups[group].rows);
-    write_number(json, "bytes", facts.stored_bytes);
-    write_number(json, "plain_bytes", facts.plain_bytes);
+    parquet_write_number(json, "rows", file->groups[group].rows);
+    parquet_write_number(json, "bytes", facts.stored_bytes);
+    parquet_write_number(json, "plain_bytes", facts.plain_bytes);
     write_sort_keys(json, file, &facts);
     json_write_key(json, "columns");
     json_write_array_begin(json);
@@ -154,11 +139,10 @@ static enum status write_meta(struct buf *out, struct meta *meta, struct error *
     struct json_writer json;
     json_writer_init(&json, out);
     json_write_object_begin(&json);
-    json_write_key(&json, "created_by");
-    json_write_text(&json, file->created_by ? file->created_by : "");
-    write_number(&json, "version", file->version);
-    write_number(&json, "rows", file->row_count);
-    write_number(&json, "footer_offset", (int64_t)file->footer_offset);
+    parquet_write_text(&json, "created_by", file->created_by ? file->created_by : "");
+    parquet_write_number(&json, "version", file->version);
+    parquet_write_number(&json, "rows", file->row_count);
+    parquet_write_number(&json, "footer_offset", (int64_t)file->footer_offset);
     json_write_key(&json, "metadata");
     json_write_object_begin(&json);
     for (size_t i = 0; i < file->pair_count; i++) {

@@ -25,46 +25,33 @@ static const char *checksum_of(const struct parquet_page_facts *page)
     return !page->has_checksum ? "absent" : page->is_checksum_right ? "ok" : "wrong";
 }
 
-static void write_number(struct json_writer *json, const char *name, int64_t value)
-{
-    if (value < 0)
-        return;
-    json_write_key(json, name);
-    json_write_i64(json, value);
-}
-
-static void write_text(struct json_writer *json, const char *name, const char *text)
-{
-    json_write_key(json, name);
-    json_write_text(json, text);
-}
-
 static void write_page(struct json_writer *json, const struct pages *pages,
                        const struct parquet_page_facts *page)
 {
     const struct parquet_leaf *leaf = &pages->file->leaves[pages->leaf];
     const struct parquet_chunk *chunk = &pages->file->groups[pages->group].chunks[pages->leaf];
     json_write_object_begin(json);
-    write_number(json, "row_group", (int64_t)pages->group);
-    write_text(json, "column", leaf->path);
-    write_text(json, "kind", kind_of(page->type));
-    write_text(json, "encoding", page->encoding < 0 ? "" : parquet_encoding_name(page->encoding));
-    write_text(json, "codec", parquet_codec_name(chunk->codec));
-    write_number(json, "offset", (int64_t)page->offset);
-    write_number(json, "header_bytes", page->header_bytes);
-    write_number(json, "bytes", page->stored_bytes);
-    write_number(json, "plain_bytes", page->plain_bytes);
-    write_number(json, "values", page->values);
-    write_number(json, "first_row", page->first_row);
-    write_number(json, "rows", page->row_count);
-    write_number(json, "nulls", page->null_count);
+    parquet_write_number(json, "row_group", (int64_t)pages->group);
+    parquet_write_text(json, "column", leaf->path);
+    parquet_write_text(json, "kind", kind_of(page->type));
+    parquet_write_text(json, "encoding",
+                       page->encoding < 0 ? "" : parquet_encoding_name(page->encoding));
+    parquet_write_text(json, "codec", parquet_codec_name(chunk->codec));
+    parquet_write_number(json, "offset", (int64_t)page->offset);
+    parquet_write_number(json, "header_bytes", page->header_bytes);
+    parquet_write_number(json, "bytes", page->stored_bytes);
+    parquet_write_number(json, "plain_bytes", page->plain_bytes);
+    parquet_write_number(json, "values", page->values);
+    parquet_write_number(json, "first_row", page->first_row);
+    parquet_write_number(json, "rows", page->row_count);
+    parquet_write_number(json, "nulls", page->null_count);
     if (page->has_bounds) {
         json_write_key(json, "min");
         parquet_write_plain(json, leaf, page->min);
         json_write_key(json, "max");
         parquet_write_plain(json, leaf, page->max);
     }
-    write_text(json, "crc", checksum_of(page));
+    parquet_write_text(json, "crc", checksum_of(page));
     json_write_object_end(json);
 }
 
@@ -79,7 +66,7 @@ static void put_page(struct buf *out, const struct pages *pages,
         page->encoding < 0 ? "-" : parquet_encoding_name(page->encoding),
         parquet_codec_name(chunk->codec), page->offset,
         (int64_t)page->header_bytes + page->stored_bytes, (int)page->plain_bytes, page->values,
-        page->type == 2 ? "entries" : "values");
+        page->type == PARQUET_PAGE_DICTIONARY ? "entries" : "values");
     if (page->first_row >= 0)
         buf_format(out, ", from row %" PRId64, page->first_row);
     if (page->null_count >= 0)

@@ -63,18 +63,14 @@ static void write_leaves(struct json_writer *writer, const struct parquet_file *
         struct buf kind = {0};
         put_kind(&kind, leaf);
         json_write_object_begin(writer);
-        json_write_key(writer, "path");
-        json_write_text(writer, leaf->path);
-        json_write_key(writer, "type");
-        json_write_text(writer, parquet_physical_name(leaf->physical));
+        parquet_write_text(writer, "path", leaf->path);
+        parquet_write_text(writer, "type", parquet_physical_name(leaf->physical));
         json_write_key(writer, "kind");
         json_write_string(writer, kind.data, kind.length);
         json_write_key(writer, "field_id");
         json_write_i64(writer, leaf->field->field_id);
-        json_write_key(writer, "max_definition");
-        json_write_i64(writer, leaf->max_def);
-        json_write_key(writer, "max_repetition");
-        json_write_i64(writer, leaf->max_rep);
+        parquet_write_number(writer, "max_definition", leaf->max_def);
+        parquet_write_number(writer, "max_repetition", leaf->max_rep);
         json_write_object_end(writer);
         buf_deinit(&kind);
     }

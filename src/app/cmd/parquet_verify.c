@@ -30,18 +30,10 @@ enum status parquet_verify(const struct parquet_file *file, struct error *err)
     return status;
 }
 
-static void write_member(struct json_writer *json, const char *name, int64_t value)
-{
-    json_write_key(json, name);
-    json_write_i64(json, value);
-}
-
 static void write_failure(struct json_writer *json, const struct error *err)
 {
-    json_write_key(json, "status");
-    json_write_text(json, status_name(err->status));
-    json_write_key(json, "error");
-    json_write_text(json, err->message);
+    parquet_write_text(json, "status", status_name(err->status));
+    parquet_write_text(json, "error", err->message);
     json_write_key(json, "offset");
     if (err->offset < 0)
         json_write_null(json);
@@ -66,14 +58,12 @@ static enum status verify_as_json(const struct invocation *invocation, const cha
         status = parquet_verify(file, err);
     json_writer_init(&json, &out);
     json_write_object_begin(&json);
-    json_write_key(&json, "file");
-    json_write_text(&json, path);
-    json_write_key(&json, "ok");
-    json_write_bool(&json, status == STATUS_OK);
+    parquet_write_text(&json, "file", path);
+    parquet_write_bool(&json, "ok", status == STATUS_OK);
     if (status == STATUS_OK) {
-        write_member(&json, "rows", file->row_count);
-        write_member(&json, "row_groups", (int64_t)file->group_count);
-        write_member(&json, "columns", file->leaf_count);
+        parquet_write_number(&json, "rows", file->row_count);
+        parquet_write_number(&json, "row_groups", (int64_t)file->group_count);
+        parquet_write_number(&json, "columns", file->leaf_count);
     } else {
         write_failure(&json, err);
     }

@@ -429,7 +429,7 @@ static void put_column_metadata(struct thrift *thrift, const struct parquet_writ
     put_statistics(thrift, leaf, chunk);
     thrift_list(thrift, 13, THRIFT_STRUCT, kinds + chunk->has_dictionary);
     if (chunk->has_dictionary)
-        put_encoding_stats(thrift, PAGE_DICTIONARY, ENCODING_PLAIN, 1);
+        put_encoding_stats(thrift, PARQUET_PAGE_DICTIONARY, ENCODING_PLAIN, 1);
     for (int i = ENCODING_COUNT - 1; i >= 0; i--)
         if (pages_of[i])
             put_encoding_stats(thrift, leaf_page_type(leaf), i, pages_of[i]);

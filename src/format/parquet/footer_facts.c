@@ -50,27 +50,28 @@ static void read_path(struct facts_read *read, int type, struct parquet_chunk_fa
     facts->path_length = path ? count : 0;
 }
 
-static void read_page_counts(struct facts_read *read, int type, struct parquet_chunk_facts *facts)
+static void read_encoding_stats(struct facts_read *read, int type,
+                                struct parquet_chunk_facts *facts)
 {
     struct cursor *in = &read->in;
     int inner;
     size_t count = thrift_read_list(in, type, &inner);
-    struct parquet_page_count *pages = take(read, count, sizeof *pages);
-    for (size_t i = 0; pages && i < count && thrift_read_struct(in, inner); i++) {
+    struct parquet_encoding_stat *stats = take(read, count, sizeof *stats);
+    for (size_t i = 0; stats && i < count && thrift_read_struct(in, inner); i++) {
         int id = 0, member;
         while ((member = thrift_read_field(in, &id)) != 0) {
             if (id == 1)
-                pages[i].page_type = thrift_read_i32(in, member);
+                stats[i].page_type = thrift_read_i32(in, member);
             else if (id == 2)
-                pages[i].encoding = thrift_read_i32(in, member);
+                stats[i].encoding = thrift_read_i32(in, member);
             else if (id == 3)
-                pages[i].count = thrift_read_i64(in, member);
+                stats[i].count = thrift_read_i64(in, member);
             else
                 thrift_skip(in, member);
         }
     }
-    facts->pages = pages;
-    facts->page_count_count = pages ? count : 0;
+    facts->encoding_stats = stats;
+    facts->encoding_stat_count = stats ? count : 0;
 }
 
 static void read_statistics(struct facts_read *read, int type, struct parquet_chunk_facts *facts)
@@ -142,7 +143,7 @@ static void read_metadata(struct facts_read *read, int type, struct parquet_chun
         else if (id == 12)
             read_statistics(read, type, facts);
         else if (id == 13)
-            read_page_counts(read, type, facts);
+            read_encoding_stats(read, type, facts);
         else if (id == 16)
             read_sizes(read, type, facts);
         else

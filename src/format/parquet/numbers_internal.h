@@ -18,8 +18,6 @@ enum {
     ENCODING_COUNT,
 };
 
-enum { PAGE_DATA = 0, PAGE_DICTIONARY = 2, PAGE_DATA_V2 = 3 };
-
 enum {
     CODEC_ID_UNCOMPRESSED = 0,
     CODEC_ID_SNAPPY = 1,

@@ -115,9 +115,11 @@ static void put_page_header(struct buf *out, int type, const struct raw_page *pa
     thrift_i32(&thrift, 2, (int32_t)page->body.length);
     thrift_i32(&thrift, 3, (int32_t)stored.length);
     thrift_i32(&thrift, 4, (int32_t)crc32_gzip(0, stored.data, stored.length));
-    thrift_struct(&thrift, type == PAGE_DICTIONARY ? 7 : type == PAGE_DATA_V2 ? 8 : 5);
+    thrift_struct(&thrift, type == PARQUET_PAGE_DICTIONARY ? 7
+                           : type == PARQUET_PAGE_DATA_V2  ? 8
+                                                           : 5);
     thrift_i32(&thrift, 1, (int32_t)page->levels);
-    if (type == PAGE_DATA_V2) {
+    if (type == PARQUET_PAGE_DATA_V2) {
         thrift_i32(&thrift, 2, (int32_t)page->nulls);
         thrift_i32(&thrift, 3, (int32_t)page->rows);
         thrift_i32(&thrift, 4, page->encoding);
@@ -127,7 +129,7 @@ static void put_page_header(struct buf *out, int type, const struct raw_page *pa
     } else {
         thrift_i32(&thrift, 2, page->encoding);
     }
-    if (type == PAGE_DATA) {
+    if (type == PARQUET_PAGE_DATA) {
         thrift_i32(&thrift, 3, ENCODING_RLE);
         thrift_i32(&thrift, 4, ENCODING_RLE);
     }
@@ -195,10 +197,10 @@ static enum status seal_page(struct page_scratch *scratch, struct leaf *leaf,
 {
     struct span stored;
     bool is_compressed;
-    int type = page->is_dictionary_page ? PAGE_DICTIONARY : leaf_page_type(leaf);
+    int type = page->is_dictionary_page ? PARQUET_PAGE_DICTIONARY : leaf_page_type(leaf);
     if (page->body.length > INT32_MAX || page->levels > INT32_MAX)
         return too_large(leaf, page->body.length, err);
-    TRY(pack_page(scratch, leaf, page, type == PAGE_DATA_V2, &stored, &is_compressed, err));
+    TRY(pack_page(scratch, leaf, page, type == PARQUET_PAGE_DATA_V2, &stored, &is_compressed, err));
     if (stored.length > INT32_MAX)
         return too_large(leaf, stored.length, err);
     buf_clear(&scratch->header);
@@ -432,7 +434,7 @@ static enum status make_page(struct page_scratch *scratch, struct leaf *leaf, bo
                              struct extent *extent, struct raw_page *out_page, struct error *err)
 {
     struct span plain = span_of(leaf->plain.data, leaf->plain.length);
-    bool is_v2 = leaf_page_type(leaf) == PAGE_DATA_V2;
+    bool is_v2 = leaf_page_type(leaf) == PARQUET_PAGE_DATA_V2;
     *out_page = (struct raw_page){.encoding = ENCODING_RLE_DICTIONARY,
                                   .levels = leaf->page_levels,
                                   .nulls = leaf->page_levels - leaf->page_values,

@@ -15,11 +15,6 @@ struct page_list {
     size_t page;      /* of the indexes */
 };
 
-static bool is_data(int32_t type)
-{
-    return type == PAGE_DATA || type == PAGE_DATA_V2;
-}
-
 /* What the indexes say; they list pages of data, some writers not those without values. */
 static void add_indexed(struct page_list *list, struct parquet_page_facts *facts)
 {
@@ -46,7 +41,7 @@ static void add_indexed(struct page_list *list, struct parquet_page_facts *facts
 static void add_rows(struct page_list *list, const struct page_header *header,
                      struct parquet_page_facts *facts)
 {
-    if (!is_data(facts->type))
+    if (!parquet_page_is_data(facts->type))
         return;
     facts->first_row = list->next_row;
     facts->row_count = header->rows >= 0          ? header->rows
@@ -89,7 +84,7 @@ enum status pages_visit(const struct parquet_file *file, const struct chunk_byte
             return chunk_fault(file, chunk->group, chunk->leaf, offset, STATUS_CORRUPT, err,
                                "a page of %d bytes ends behind its chunk", header.stored_bytes);
         facts.is_checksum_right =
-            header.has_crc &&
+            header.has_crc && chunk->checks_checksums &&
             crc32_gzip(0, stored, (size_t)header.stored_bytes) == (uint32_t)header.crc;
         add_rows(&list, &header, &facts);
         TRY(visit(context, &facts, err));
@@ -139,7 +134,11 @@ enum status parquet_file_pages(const struct parquet_file *file, size_t group, ui
     struct arena arena = {0};
     struct offset_index offsets = {.pages = NULL};
     struct column_index index = {.pages = NULL};
-    struct chunk_bytes chunk = {.group = group, .leaf = leaf, .offsets = &offsets, .index = &index};
+    struct chunk_bytes chunk = {.group = group,
+                                .leaf = leaf,
+                                .offsets = &offsets,
+                                .index = &index,
+                                .checks_checksums = true};
     CHECK(group < file->group_count && leaf < file->leaf_count);
     arena_init(&arena, 0); /* bounded by the limits of what is read into it */
     enum status status = read_indexes(file, group, leaf, &arena, &offsets, &index, err);

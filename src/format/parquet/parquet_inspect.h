@@ -10,7 +10,22 @@
 
 /* ---- the footer ---- */
 
-struct parquet_page_count {
+/* Types of pages, as the format numbers them. */
+enum {
+    PARQUET_PAGE_DATA = 0,
+    PARQUET_PAGE_INDEX = 1,
+    PARQUET_PAGE_DICTIONARY = 2,
+    PARQUET_PAGE_DATA_V2 = 3,
+    PARQUET_PAGE_TYPES,
+};
+
+static inline bool parquet_page_is_data(int32_t type)
+{
+    return type == PARQUET_PAGE_DATA || type == PARQUET_PAGE_DATA_V2;
+}
+
+/* How many pages of a type have an encoding. */
+struct parquet_encoding_stat {
     int32_t page_type, encoding; /* as the format numbers them */
     int64_t count;
 };
@@ -33,8 +48,8 @@ struct parquet_chunk_facts {
     size_t path_length;
     const int32_t *encodings;
     size_t encoding_count;
-    const struct parquet_page_count *pages; /* its encoding_stats */
-    size_t page_count_count;
+    const struct parquet_encoding_stat *encoding_stats;
+    size_t encoding_stat_count;
     int64_t distinct_count;
     struct span old_min, old_max; /* `data` NULL: not said */
     int64_t unencoded_bytes;

@@ -247,10 +247,9 @@ struct page_scratch {
     struct buf body, packed, other, trial, header;
     struct arena arena; /* records of pages; lives as long as the writer */
     /* What the thread met, the first by slice and then by leaf. */
-    enum status failed_status; /* OK: nothing */
     size_t failed_slice;
     uint32_t failed_leaf;
-    struct error failure;
+    struct error failure; /* status OK: nothing */
 };
 
 struct parquet_writer {
@@ -350,7 +349,7 @@ size_t leaf_bytes(const struct leaf *leaf); /* pending, about */
 
 static inline int leaf_page_type(const struct leaf *leaf)
 {
-    return leaf->options->page_version == 2 ? PAGE_DATA_V2 : PAGE_DATA;
+    return leaf->options->page_version == 2 ? PARQUET_PAGE_DATA_V2 : PARQUET_PAGE_DATA;
 }
 
 /* Finishes the page at hand: it goes to leaf->chunk, what is known of it to leaf->pages. */

@@ -78,8 +78,7 @@ struct parquet_leaf {
     bool is_unsigned;       /* INTEGER */
     uint8_t bits;           /* INTEGER */
     int32_t precision, scale; /* DECIMAL */
-    const char
-        *extension; /* "arrow.json", "parquet.enum", "parquet.bson" as Arrow says it; or NULL */
+    const char *extension;    /* "arrow.json", "parquet.enum", "parquet.bson", or NULL */
     uint8_t max_def, max_rep;
     bool has_type_order; /* the footer says that bounds are ordered as the type is */
 };
@@ -255,7 +254,7 @@ enum status parquet_logical_schema(const struct parquet_file *file, struct arena
  * steps with dots between them: "a.b" within structs, "l.element.b" within lists, "m.key" and
  * "m.value.b" within maps. A step in double quotes may have any characters in it, a quote twice.
  * What is not found so may be a column's name, or a leaf's path, as it stands. NOT_FOUND names the
- * one that is not there. */
+ * one that is not there; then nothing is marked. What was marked before stays. */
 enum status parquet_leaves_select(const struct parquet_file *file, const char *const *names,
                                   size_t count, bool *inout_leaves, struct error *err) MUST_CHECK;
 

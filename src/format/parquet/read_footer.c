@@ -51,7 +51,6 @@ struct footer {
     struct cursor in; /* over file->footer */
     struct schema_element *elements;
     size_t element_count;
-    uint64_t data_end; /* where the footer begins */
     struct error *err;
 };
 
@@ -63,7 +62,7 @@ static uint32_t footer_at(const struct footer *footer)
 
 static uint64_t file_at(const struct footer *footer)
 {
-    return footer->data_end + footer_at(footer);
+    return footer->file->footer_offset + footer_at(footer);
 }
 
 static enum status corrupt(const struct footer *footer, const char *what)
@@ -271,8 +270,8 @@ static void keep_range(const struct footer *footer, int64_t offset, int64_t byte
                        uint64_t *out_offset, uint32_t *out_bytes)
 {
     bool is_inside = offset >= MAGIC_BYTES && bytes >= 0 && bytes <= INT32_MAX &&
-                     (uint64_t)offset <= footer->data_end &&
-                     (uint64_t)bytes <= footer->data_end - (uint64_t)offset;
+                     (uint64_t)offset <= footer->file->footer_offset &&
+                     (uint64_t)bytes <= footer->file->footer_offset - (uint64_t)offset;
     *out_offset = is_inside ? (uint64_t)offset : 0;
     *out_bytes = is_inside ? (uint32_t)bytes : 0;
 }
@@ -301,11 +300,12 @@ static enum status keep_chunk(struct footer *footer, const struct chunk_metadata
     else if (metadata->value_count < 0 || bytes < 0 || metadata->codec < 0 ||
              metadata->codec > INT32_MAX)
         what = "its sizes make no sense";
-    else if (start < MAGIC_BYTES || (uint64_t)start > footer->data_end ||
-             (uint64_t)bytes > footer->data_end - (uint64_t)start)
+    else if (start < MAGIC_BYTES || (uint64_t)start > footer->file->footer_offset ||
+             (uint64_t)bytes > footer->file->footer_offset - (uint64_t)start)
         what = "its pages do not lie within the file";
     if (what)
-        return chunk_corrupt(footer, group, leaf, footer->data_end + chunk->footer_at, what);
+        return chunk_corrupt(footer, group, leaf, footer->file->footer_offset + chunk->footer_at,
+                             what);
     chunk->offset = (uint64_t)start;
     chunk->bytes = (uint64_t)bytes;
     chunk->plain_bytes = metadata->plain_bytes < 0 ? 0 : (uint64_t)metadata->plain_bytes;
@@ -557,7 +557,6 @@ enum status parquet_file_open(struct byte_source source, const struct parquet_li
     TRY_OR_DONE(status, fetch_footer(file, err));
     footer.file = file;
     footer.in = cursor_of(file->footer.data, file->footer.length);
-    footer.data_end = file->footer_offset;
     TRY_OR_DONE(status, read_footer(&footer));
     *out_file = file;
 done:

@@ -77,9 +77,9 @@ bool page_header_read(struct cursor *in, struct page_header *header)
         } else if (id == 4) {
             header->crc = thrift_read_i32(in, type);
             header->has_crc = true;
-        } else if ((id == 5 && header->type == PAGE_DATA) ||
-                   (id == 7 && header->type == PAGE_DICTIONARY) ||
-                   (id == 8 && header->type == PAGE_DATA_V2)) {
+        } else if ((id == 5 && header->type == PARQUET_PAGE_DATA) ||
+                   (id == 7 && header->type == PARQUET_PAGE_DICTIONARY) ||
+                   (id == 8 && header->type == PARQUET_PAGE_DATA_V2)) {
             read_details(in, type, id, header);
         } else {
             thrift_skip(in, type);
@@ -186,8 +186,8 @@ static enum status fill_page(struct page_walk *walk, const struct page_header *h
     page->encoding = header->encoding;
     page->def_encoding = header->def_encoding;
     page->rep_encoding = header->rep_encoding;
-    page->is_dictionary = header->type == PAGE_DICTIONARY;
-    page->is_v2 = header->type == PAGE_DATA_V2;
+    page->is_dictionary = header->type == PARQUET_PAGE_DICTIONARY;
+    page->is_v2 = header->type == PARQUET_PAGE_DATA_V2;
     if (page->is_v2) {
         size_t rep = (size_t)header->rep_bytes, def = (size_t)header->def_bytes;
         levels = rep + def;
@@ -213,8 +213,7 @@ enum status page_next(struct page_walk *walk, struct page *out_page, struct erro
         if (!stored)
             return page_fault(walk, page.offset, STATUS_CORRUPT, err,
                               "a page of %d bytes ends behind its chunk", header.stored_bytes);
-        if (header.type != PAGE_DATA && header.type != PAGE_DICTIONARY &&
-            header.type != PAGE_DATA_V2)
+        if (!parquet_page_is_data(header.type) && header.type != PARQUET_PAGE_DICTIONARY)
             continue;
         if (!header.has_details)
             return page_fault(walk, page.offset, STATUS_CORRUPT, err,
@@ -226,7 +225,7 @@ enum status page_next(struct page_walk *walk, struct page *out_page, struct erro
             crc32_gzip(0, stored, (size_t)header.stored_bytes) != (uint32_t)header.crc)
             return page_fault(walk, page.offset, STATUS_CORRUPT, err,
                               "the page's checksum is not its bytes'");
-        bool is_dictionary = header.type == PAGE_DICTIONARY, was_begun = walk->has_begun;
+        bool is_dictionary = header.type == PARQUET_PAGE_DICTIONARY, was_begun = walk->has_begun;
         walk->has_begun = true;
         if (is_dictionary && was_begun)
             return page_fault(walk, page.offset, STATUS_CORRUPT, err,

@@ -31,50 +31,14 @@ static enum status out_of_memory(const struct binder *binder)
 struct lookup {
     const struct parquet_node *nodes;
     uint32_t count, next; /* the one behind that which was found last: most often it is right */
-    const struct parquet_node **by_name, **by_id; /* sorted; NULL until they are needed */
+    struct sort_key *by_name, *by_id; /* NULL until they are needed */
 };
 
-static int compare_places(const struct parquet_node *a, const struct parquet_node *b)
+static bool is_wanted(const struct parquet_node *node, const struct arrow_field *wanted,
+                      bool is_by_id)
 {
-    return (a > b) - (a < b);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    const struct parquet_node *left = *(const struct parquet_node *const *)a;
-    const struct parquet_node *right = *(const struct parquet_node *const *)b;
-    int order = strcmp(left->field->name, right->field->name);
-    return order ? order : compare_places(left, right);
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    const struct parquet_node *left = *(const struct parquet_node *const *)a;
-    const struct parquet_node *right = *(const struct parquet_node *const *)b;
-    int order = (left->field->field_id > right->field->field_id) -
-                (left->field->field_id < right->field->field_id);
-    return order ? order : compare_places(left, right);
-}
-
-static int compare_wanted(const struct parquet_node *node, const struct arrow_field *wanted,
-                          bool is_by_id)
-{
-    if (is_by_id)
-        return (node->field->field_id > wanted->field_id) -
-               (node->field->field_id < wanted->field_id);
-    return strcmp(node->field->name, wanted->name);
-}
-
-static const struct parquet_node **sort_nodes(struct binder *binder, const struct lookup *lookup,
-                                              bool is_by_id)
-{
-    const struct parquet_node **sorted =
-        arena_alloc(&binder->reader->arena, lookup->count * sizeof *sorted);
-    for (uint32_t i = 0; sorted && i < lookup->count; i++)
-        sorted[i] = &lookup->nodes[i];
-    if (sorted)
-        qsort(sorted, lookup->count, sizeof *sorted, is_by_id ? compare_ids : compare_names);
-    return sorted;
+    return is_by_id ? node->field->field_id == wanted->field_id
+                    : strcmp(node->field->name, wanted->name) == 0;
 }
 
 /* The first of the group that is it; NULL: none is. */
@@ -82,27 +46,26 @@ static enum status find_node(struct binder *binder, struct lookup *lookup,
                              const struct arrow_field *wanted, const struct parquet_node **out_node)
 {
     bool is_by_id = binder->reader->options.binds_by_id && wanted->field_id;
-    const struct parquet_node ***sorted = is_by_id ? &lookup->by_id : &lookup->by_name;
-    uint32_t low = 0, high = lookup->count;
+    struct sort_key **sorted = is_by_id ? &lookup->by_id : &lookup->by_name;
+    struct sort_key key = {.place = 0};
     *out_node = NULL;
-    if (lookup->next < high &&
-        compare_wanted(&lookup->nodes[lookup->next], wanted, is_by_id) == 0) {
+    if (lookup->next < lookup->count && is_wanted(&lookup->nodes[lookup->next], wanted, is_by_id)) {
         *out_node = &lookup->nodes[lookup->next++];
         return STATUS_OK;
     }
-    if (high && !*sorted && !(*sorted = sort_nodes(binder, lookup, is_by_id)))
+    if (!*sorted)
+        *sorted = nodes_sort(lookup->nodes, lookup->count, is_by_id, &binder->reader->arena);
+    if (!*sorted)
         return out_of_memory(binder);
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (compare_wanted((*sorted)[middle], wanted, is_by_id) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == lookup->count || compare_wanted((*sorted)[low], wanted, is_by_id) != 0)
+    if (is_by_id)
+        key.id = wanted->field_id;
+    else
+        key.name = span_of_text(wanted->name);
+    uint32_t at = find_key(*sorted, lookup->count, &key);
+    if (at == lookup->count)
         return STATUS_OK;
-    *out_node = (*sorted)[low];
-    lookup->next = (uint32_t)(*out_node - lookup->nodes) + 1;
+    *out_node = &lookup->nodes[(*sorted)[at].place];
+    lookup->next = (*sorted)[at].place + 1;
     return STATUS_OK;
 }
 

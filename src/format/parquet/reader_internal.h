@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shared by the reading half of this module. read_footer.c and read_schema.c make a parquet_file of
- * a footer; reader.c binds what is wanted to what is there; read_plan.c finds the pages of some
- * rows; read_pages.c walks them, read_values.c puts their values where Arrow wants them, with the
- * encodings of decode.c and unpack.c, read_cut.c drops the rows around those; read_assemble.c makes
- * lists and structs of the levels; read_pool.c has the memory for all of it.
+ * a footer; reader.c binds what is wanted to what is there, select.c names it, with sorted.c;
+ * read_plan.c finds the pages of some rows; read_pages.c walks them, read_values.c puts their
+ * values where Arrow wants them, with the encodings of decode.c and unpack.c, read_cut.c drops the
+ * rows around those; read_assemble.c makes lists and structs of the levels; read_pool.c has the
+ * memory for all of it.
  */
 #ifndef SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
 #define SLUICE_FORMAT_PARQUET_READER_INTERNAL_H
@@ -43,6 +44,24 @@ void schema_element_read(struct cursor *in, struct schema_element *element);
 /* Fills schema, nodes and leaves of `file` from its elements, depth first. */
 enum status schema_build(struct parquet_file *file, const struct schema_element *elements,
                          size_t count, struct error *err) MUST_CHECK;
+
+/* ---- sorted.c ---- */
+
+/* What a thing of a list is found by: a name, or an id; the other is empty or 0. */
+struct sort_key {
+    struct span name;
+    int32_t id;
+    uint32_t place; /* in the list */
+};
+
+int span_order(struct span a, struct span b);          /* bytewise; below 0: `a` comes first */
+void sort_keys(struct sort_key *keys, uint32_t count); /* those that are the same, by place */
+/* The sorted keys of `nodes`, in `arena`; NULL: no memory. */
+struct sort_key *nodes_sort(const struct parquet_node *nodes, uint32_t count, bool is_by_id,
+                            struct arena *arena);
+/* The first with the name and id of `wanted`, behind which the others are; `count`: there is none.
+ */
+uint32_t find_key(const struct sort_key *keys, uint32_t count, const struct sort_key *wanted);
 
 /* ---- encodings; false: the bytes do not hold what they should ---- */
 

@@ -15,29 +15,17 @@ struct wanted {
     bool was_found;
 };
 
-struct named_node {
-    struct span name;
-    const struct parquet_node *node;
-};
-
 struct selection {
     const struct parquet_file *file;
     struct wanted *wanted;
     size_t count;
-    bool *leaves;
+    bool *leaves; /* found so far, one each */
     struct arena arena;
 };
 
 static enum status out_of_memory(struct error *err)
 {
     return error_set(err, STATUS_NO_MEMORY, "parquet: no memory for a schema");
-}
-
-static int compare_spans(struct span a, struct span b)
-{
-    size_t common = size_min(a.length, b.length);
-    int order = common ? memcmp(a.data, b.data, common) : 0;
-    return order ? order : (a.length > b.length) - (a.length < b.length);
 }
 
 /* ---- names ---- */
@@ -95,48 +83,16 @@ static int compare_wanted(const void *a, const void *b)
     size_t common = size_min(left->step_count, right->step_count);
     int order = 0;
     for (size_t i = 0; i < common && order == 0; i++)
-        order = compare_spans(left->steps[i], right->steps[i]);
+        order = span_order(left->steps[i], right->steps[i]);
     return order ? order
                  : (left->step_count > right->step_count) - (left->step_count < right->step_count);
 }
 
 /* ---- the fields of groups ---- */
 
-static int compare_nodes(const void *a, const void *b)
+static void mark(struct selection *selection, uint32_t first, uint32_t count)
 {
-    return compare_spans(((const struct named_node *)a)->name,
-                         ((const struct named_node *)b)->name);
-}
-
-static struct named_node *sort_nodes(struct arena *arena, const struct parquet_node *nodes,
-                                     uint32_t count)
-{
-    struct named_node *sorted = arena_alloc(arena, ((size_t)count + 1) * sizeof *sorted);
-    for (uint32_t i = 0; sorted && i < count; i++)
-        sorted[i] = (struct named_node){span_of_text(nodes[i].field->name), &nodes[i]};
-    if (sorted && count)
-        qsort(sorted, count, sizeof *sorted, compare_nodes);
-    return sorted;
-}
-
-/* The first that is not before `name`. */
-static uint32_t find_named(const struct named_node *sorted, uint32_t count, struct span name)
-{
-    uint32_t low = 0, high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (compare_spans(sorted[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void mark(struct selection *selection, const struct parquet_node *node)
-{
-    for (uint32_t i = 0; i < node->leaf_count; i++)
-        selection->leaves[node->first_leaf + i] = true;
+    memset(selection->leaves + first, true, count);
 }
 
 static bool select_among(struct selection *selection, const struct parquet_node *nodes,
@@ -150,7 +106,7 @@ static bool select_node(struct selection *selection, const struct parquet_node *
     for (; whole < count && wanted[whole].step_count == depth + 1; whole++)
         wanted[whole].was_found = true;
     if (whole)
-        mark(selection, node);
+        mark(selection, node->first_leaf, node->leaf_count);
     return whole == count || !node->children ||
            select_among(selection, node->children, node->field->child_count, wanted + whole,
                         count - whole, depth + 1);
@@ -159,17 +115,17 @@ static bool select_node(struct selection *selection, const struct parquet_node *
 static bool select_among(struct selection *selection, const struct parquet_node *nodes,
                          uint32_t count, struct wanted *wanted, size_t wanted_count, size_t depth)
 {
-    struct named_node *sorted = sort_nodes(&selection->arena, nodes, count);
+    struct sort_key *sorted = nodes_sort(nodes, count, false, &selection->arena);
     if (!sorted)
         return false;
     for (size_t from = 0, to; from < wanted_count; from = to) {
         struct span step = wanted[from].steps[depth];
         for (to = from + 1; to < wanted_count; to++)
-            if (compare_spans(wanted[to].steps[depth], step) != 0)
+            if (span_order(wanted[to].steps[depth], step) != 0)
                 break;
-        for (uint32_t i = find_named(sorted, count, step);
-             i < count && compare_spans(sorted[i].name, step) == 0; i++)
-            if (!select_node(selection, sorted[i].node, wanted + from, to - from, depth))
+        for (uint32_t i = find_key(sorted, count, &(struct sort_key){.name = step});
+             i < count && span_order(sorted[i].name, step) == 0; i++)
+            if (!select_node(selection, &nodes[sorted[i].place], wanted + from, to - from, depth))
                 return false;
     }
     return true;
@@ -177,42 +133,46 @@ static bool select_among(struct selection *selection, const struct parquet_node 
 
 /* ---- what is left ---- */
 
+static struct sort_key *sort_paths(struct selection *selection)
+{
+    const struct parquet_file *file = selection->file;
+    struct sort_key *keys =
+        arena_alloc_zero(&selection->arena, file->leaf_count + (size_t)1, sizeof *keys);
+    for (uint32_t i = 0; keys && i < file->leaf_count; i++)
+        keys[i] = (struct sort_key){.name = span_of_text(file->leaves[i].path), .place = i};
+    if (keys)
+        sort_keys(keys, file->leaf_count);
+    return keys;
+}
+
 /* Names that are a column's as they stand, dots and all, or a leaf's path. */
 static bool select_rest(struct selection *selection)
 {
     const struct parquet_file *file = selection->file;
-    struct named_node *sorted = NULL, *paths = NULL;
-    struct parquet_node *leaves;
+    uint32_t field_count = file->schema.field_count, at;
+    struct sort_key *fields = NULL, *paths = NULL;
     for (size_t i = 0; i < selection->count; i++) {
         struct wanted *wanted = &selection->wanted[i];
-        struct span name = span_of_text(wanted->name);
+        struct sort_key key = {.name = span_of_text(wanted->name)};
         if (wanted->was_found)
             continue;
-        if (!sorted) {
-            sorted = sort_nodes(&selection->arena, file->nodes, file->schema.field_count);
-            leaves = arena_alloc_zero(&selection->arena, file->leaf_count + 1u, sizeof *leaves);
-            paths = arena_alloc_zero(&selection->arena, file->leaf_count + 1u, sizeof *paths);
-            if (!sorted || !paths || !leaves)
+        if (!fields) {
+            fields = nodes_sort(file->nodes, field_count, false, &selection->arena);
+            paths = sort_paths(selection);
+            if (!fields || !paths)
                 return false;
-            for (uint32_t j = 0; j < file->leaf_count; j++) {
-                leaves[j].first_leaf = j;
-                leaves[j].leaf_count = 1;
-                paths[j] = (struct named_node){span_of_text(file->leaves[j].path), &leaves[j]};
-            }
-            if (file->leaf_count)
-                qsort(paths, file->leaf_count, sizeof *paths, compare_nodes);
         }
-        const struct {
-            const struct named_node *nodes;
-            uint32_t count;
-        } places[] = {{sorted, file->schema.field_count}, {paths, file->leaf_count}};
-        for (size_t j = 0; j < COUNT_OF(places) && !wanted->was_found; j++) {
-            uint32_t at = find_named(places[j].nodes, places[j].count, name);
-            wanted->was_found =
-                at < places[j].count && compare_spans(places[j].nodes[at].name, name) == 0;
-            if (wanted->was_found)
-                mark(selection, places[j].nodes[at].node);
+        at = find_key(fields, field_count, &key);
+        if (at < field_count) {
+            const struct parquet_node *node = &file->nodes[fields[at].place];
+            mark(selection, node->first_leaf, node->leaf_count);
+            wanted->was_found = true;
+            continue;
         }
+        at = find_key(paths, file->leaf_count, &key);
+        wanted->was_found = at < file->leaf_count;
+        if (wanted->was_found)
+            mark(selection, paths[at].place, 1);
     }
     return true;
 }
@@ -220,11 +180,13 @@ static bool select_rest(struct selection *selection)
 enum status parquet_leaves_select(const struct parquet_file *file, const char *const *names,
                                   size_t count, bool *inout_leaves, struct error *err)
 {
-    struct selection selection = {.file = file, .count = count, .leaves = inout_leaves};
+    struct selection selection = {.file = file, .count = count};
     enum status status = STATUS_OK;
     arena_init(&selection.arena, 0); /* the names and the schema are bounded */
     selection.wanted = arena_alloc_zero(&selection.arena, count + 1, sizeof *selection.wanted);
-    bool has_memory = selection.wanted != NULL;
+    selection.leaves =
+        arena_alloc_zero(&selection.arena, file->leaf_count + (size_t)1, sizeof *selection.leaves);
+    bool has_memory = selection.wanted && selection.leaves;
     for (size_t i = 0; has_memory && i < count; i++)
         has_memory = split_name(&selection, names[i], &selection.wanted[i]);
     size_t first = 0;
@@ -242,6 +204,8 @@ enum status parquet_leaves_select(const struct parquet_file *file, const char *c
         if (!selection.wanted[i].was_found)
             status = error_set(err, STATUS_NOT_FOUND, "parquet: no column %.100s",
                                selection.wanted[i].name);
+    for (uint32_t i = 0; status == STATUS_OK && i < file->leaf_count; i++)
+        inout_leaves[i] |= selection.leaves[i];
     arena_deinit(&selection.arena);
     return status;
 }

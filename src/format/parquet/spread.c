@@ -80,11 +80,10 @@ static enum status write_slice(struct parquet_writer *writer, struct page_scratc
 static void note_failure(struct page_scratch *scratch, size_t slice, uint32_t leaf,
                          const struct error *err)
 {
-    bool is_first = scratch->failed_status == STATUS_OK || slice < scratch->failed_slice ||
+    bool is_first = scratch->failure.status == STATUS_OK || slice < scratch->failed_slice ||
                     (slice == scratch->failed_slice && leaf < scratch->failed_leaf);
     if (!is_first)
         return;
-    scratch->failed_status = err->status;
     scratch->failed_slice = slice;
     scratch->failed_leaf = leaf;
     scratch->failure = *err;
@@ -127,7 +126,7 @@ static struct page_scratch *run_spread(struct parquet_writer *writer, const stru
     executor->run(executor->context, writer->thread_count, do_leaves, &spread);
     for (unsigned i = 0; i < writer->thread_count; i++) {
         struct page_scratch *scratch = &writer->scratches[i];
-        if (scratch->failed_status == STATUS_OK)
+        if (scratch->failure.status == STATUS_OK)
             continue;
         if (first)
             note_failure(first, scratch->failed_slice, scratch->failed_leaf, &scratch->failure);

@@ -10,15 +10,16 @@
 
 enum status checker_fault(const struct checker *checker, uint64_t offset, const char *what)
 {
-    return chunk_fault(checker->file, checker->group, checker->leaf, offset, STATUS_CORRUPT,
-                       checker->err, "%s", what);
+    return chunk_fault(checker->file, checker->bytes.group, checker->bytes.leaf, offset,
+                       STATUS_CORRUPT, checker->err, "%s", what);
 }
 
 enum status checker_wrong_count(const struct checker *checker, uint64_t offset, const char *what,
                                 int64_t is, int64_t said)
 {
-    return chunk_fault(checker->file, checker->group, checker->leaf, offset, STATUS_CORRUPT,
-                       checker->err, "%" PRId64 " %s, not %" PRId64, is, what, said);
+    return chunk_fault(checker->file, checker->bytes.group, checker->bytes.leaf, offset,
+                       STATUS_CORRUPT, checker->err, "%" PRId64 " %s, not %" PRId64, is, what,
+                       said);
 }
 
 static struct bounds bounds_of(const struct checker *checker, const struct parquet_statistics *said)
@@ -220,7 +221,8 @@ static enum status load_bloom(struct checker *checker)
     struct bloom_place place;
     if (!checker->chunk->bloom_offset || checker->about->physical == PARQUET_BOOLEAN)
         return STATUS_OK;
-    TRY(bloom_find(checker->file, checker->group, checker->leaf, &fetches, &place, checker->err));
+    TRY(bloom_find(checker->file, checker->bytes.group, checker->bytes.leaf, &fetches, &place,
+                   checker->err));
     uint8_t *filter = arena_alloc(&checker->arena, place.bytes + 1);
     if (!filter)
         return error_set(checker->err, STATUS_LIMIT, "parquet: column %.100s: no room for a filter",
@@ -236,12 +238,12 @@ static enum status load_bloom(struct checker *checker)
 static enum status load_indexes(struct checker *checker)
 {
     struct fetches fetches = {0};
-    TRY(group_index_offsets(checker->places, checker->group, checker->leaf, &checker->offsets,
-                            checker->err));
+    TRY(group_index_offsets(checker->places, checker->bytes.group, checker->bytes.leaf,
+                            &checker->offsets, checker->err));
     if (!checker->chunk->column_index_bytes || !checker->offsets.count)
         return verify_load_sizes(checker);
-    TRY(column_index_read(checker->file, checker->group, checker->leaf, &fetches, &checker->arena,
-                          &checker->index, checker->err));
+    TRY(column_index_read(checker->file, checker->bytes.group, checker->bytes.leaf, &fetches,
+                          &checker->arena, &checker->index, checker->err));
     if (checker->index.count != checker->offsets.count)
         return checker_fault(checker, checker->chunk->column_index_offset,
                              "column index: another count of pages than the offset index");
@@ -297,8 +299,8 @@ static enum status read_pages(struct checker *checker)
 static enum status check_chunk(struct checker *checker)
 {
     const struct parquet_statistics *said = &checker->chunk->statistics;
-    TRY(parquet_chunk_facts_read(checker->file, checker->group, checker->leaf, &checker->arena,
-                                 &checker->facts, checker->err));
+    TRY(parquet_chunk_facts_read(checker->file, checker->bytes.group, checker->bytes.leaf,
+                                 &checker->arena, &checker->facts, checker->err));
     checker->bounds = bounds_of(checker, said);
     checker->old_bounds = old_bounds_of(checker);
     TRY(chunk_fetch(checker->file, &checker->arena, &checker->bytes, checker->err));
@@ -327,8 +329,6 @@ static enum status check_leaf(const struct parquet_file *file, size_t group, uin
     struct checker checker = {.file = file,
                               .about = &file->leaves[leaf],
                               .chunk = &file->groups[group].chunks[leaf],
-                              .group = group,
-                              .leaf = leaf,
                               .bytes = {.group = group, .leaf = leaf},
                               .places = places,
                               .err = err};

@@ -7,12 +7,12 @@
 
 #include "format/parquet/verify_internal.h"
 
-enum { PAGE_TYPES = 4, ENCODINGS = 16 };
+enum { ENCODINGS = 16 };
 
 /* What the headers of a chunk's pages add up to. */
 struct page_sums {
     int64_t plain_bytes, stored_bytes; /* with headers */
-    int64_t pages[PAGE_TYPES][ENCODINGS];
+    int64_t pages[PARQUET_PAGE_TYPES][ENCODINGS];
     int64_t dictionary_at, data_at; /* the first ones; -1: none */
 };
 
@@ -20,8 +20,8 @@ static enum status add_page(void *context, const struct parquet_page_facts *page
 {
     struct page_sums *sums = context;
     UNUSED(err);
-    bool is_dictionary = page->type == PAGE_DICTIONARY;
-    bool is_data = page->type == PAGE_DATA || page->type == PAGE_DATA_V2;
+    bool is_dictionary = page->type == PARQUET_PAGE_DICTIONARY;
+    bool is_data = parquet_page_is_data(page->type);
     sums->plain_bytes += (int64_t)page->header_bytes + page->plain_bytes;
     sums->stored_bytes += (int64_t)page->header_bytes + page->stored_bytes;
     if (is_dictionary && sums->dictionary_at < 0)
@@ -85,15 +85,16 @@ static bool is_dictionary_encoding(int32_t encoding)
 /* Both names of a dictionary's encoding are one: writers mix them. */
 static int64_t pages_of(const struct page_sums *sums, int32_t type, int32_t encoding)
 {
-    bool is_either = type == PAGE_DICTIONARY
+    bool is_either = type == PARQUET_PAGE_DICTIONARY
                          ? encoding == ENCODING_PLAIN || encoding == ENCODING_PLAIN_DICTIONARY
                          : is_dictionary_encoding(encoding);
-    if (type < 0 || type >= PAGE_TYPES || encoding < 0 || encoding >= ENCODINGS)
+    if (type < 0 || type >= PARQUET_PAGE_TYPES || encoding < 0 || encoding >= ENCODINGS)
         return 0;
     if (!is_either)
         return sums->pages[type][encoding];
     return sums->pages[type][ENCODING_PLAIN_DICTIONARY] +
-           sums->pages[type][type == PAGE_DICTIONARY ? ENCODING_PLAIN : ENCODING_RLE_DICTIONARY];
+           sums->pages[type]
+                      [type == PARQUET_PAGE_DICTIONARY ? ENCODING_PLAIN : ENCODING_RLE_DICTIONARY];
 }
 
 /* Every encoding of pages of data is in the list; DuckDB has not that of the dictionary's own page.
@@ -107,20 +108,20 @@ static enum status check_encodings(const struct checker *checker, const struct p
             return checker_fault(checker, facts->at, "an encoding that is none");
     for (int32_t encoding = 0; encoding < ENCODINGS; encoding++) {
         int64_t pages = 0;
-        for (int32_t type = 0; type < PAGE_TYPES; type++)
-            pages += type == PAGE_DICTIONARY ? 0 : sums->pages[type][encoding];
+        for (int32_t type = 0; type < PARQUET_PAGE_TYPES; type++)
+            pages += type == PARQUET_PAGE_DICTIONARY ? 0 : sums->pages[type][encoding];
         bool has_other_name =
             is_dictionary_encoding(encoding) && (is_in_list(facts, ENCODING_PLAIN_DICTIONARY) ||
                                                  is_in_list(facts, ENCODING_RLE_DICTIONARY));
         if (pages && !is_in_list(facts, encoding) && !has_other_name)
-            return chunk_fault(checker->file, checker->group, checker->leaf, facts->at,
+            return chunk_fault(checker->file, checker->bytes.group, checker->bytes.leaf, facts->at,
                                STATUS_CORRUPT, checker->err,
                                "pages in %s, which is not among its encodings",
                                parquet_encoding_name(encoding));
         bool is_habit = encoding == ENCODING_PLAIN || encoding == ENCODING_RLE ||
                         encoding == ENCODING_BIT_PACKED || is_dictionary_encoding(encoding);
         if (!pages && !is_habit && is_in_list(facts, encoding))
-            return chunk_fault(checker->file, checker->group, checker->leaf, facts->at,
+            return chunk_fault(checker->file, checker->bytes.group, checker->bytes.leaf, facts->at,
                                STATUS_CORRUPT, checker->err,
                                "no pages in %s, which is among its encodings",
                                parquet_encoding_name(encoding));
@@ -133,21 +134,22 @@ static enum status check_encoding_stats(const struct checker *checker, const str
 {
     const struct parquet_chunk_facts *facts = &checker->facts;
     int64_t said = 0, is = 0;
-    if (!facts->page_count_count)
+    if (!facts->encoding_stat_count)
         return STATUS_OK;
-    for (size_t i = 0; i < facts->page_count_count; i++) {
-        const struct parquet_page_count *of = &facts->pages[i];
+    for (size_t i = 0; i < facts->encoding_stat_count; i++) {
+        const struct parquet_encoding_stat *of = &facts->encoding_stats[i];
         int64_t pages = pages_of(sums, of->page_type, of->encoding);
-        if (of->page_type == PAGE_DATA && pages == 0) /* so pyarrow calls those of version 2 */
-            pages = pages_of(sums, PAGE_DATA_V2, of->encoding);
+        if (of->page_type == PARQUET_PAGE_DATA &&
+            pages == 0) /* so pyarrow calls those of version 2 */
+            pages = pages_of(sums, PARQUET_PAGE_DATA_V2, of->encoding);
         if (pages != of->count)
-            return chunk_fault(checker->file, checker->group, checker->leaf, facts->at,
+            return chunk_fault(checker->file, checker->bytes.group, checker->bytes.leaf, facts->at,
                                STATUS_CORRUPT, checker->err,
                                "%" PRId64 " pages of kind %d in %s, not %" PRId64, pages,
                                of->page_type, parquet_encoding_name(of->encoding), of->count);
         said += of->count;
     }
-    for (int type = 0; type < PAGE_TYPES; type++)
+    for (int type = 0; type < PARQUET_PAGE_TYPES; type++)
         for (int encoding = 0; encoding < ENCODINGS; encoding++)
             is += sums->pages[type][encoding];
     return said == is
@@ -191,7 +193,7 @@ static enum status check_ranges(const struct checker *checker)
     for (size_t i = 0; i < COUNT_OF(ranges); i++) {
         bool is_said = ranges[i].offset > 0 || ranges[i].bytes > 0;
         if (is_said && !ranges[i].is_kept)
-            return chunk_fault(checker->file, checker->group, checker->leaf, facts->at,
+            return chunk_fault(checker->file, checker->bytes.group, checker->bytes.leaf, facts->at,
                                STATUS_CORRUPT, checker->err,
                                "%s of %" PRId64 " bytes at %" PRId64 ", which is no place",
                                ranges[i].what, ranges[i].bytes, ranges[i].offset);

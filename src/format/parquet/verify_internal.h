@@ -21,6 +21,7 @@ struct chunk_bytes {
     struct span bytes;
     const struct offset_index *offsets; /* NULL, or without pages: none */
     const struct column_index *index;
+    bool checks_checksums;
 };
 
 /* Group and leaf must be set. `arena` owns the bytes. */
@@ -58,10 +59,8 @@ struct checker {
     const struct parquet_file *file;
     const struct parquet_leaf *about;
     const struct parquet_chunk *chunk;
-    size_t group;
-    uint32_t leaf;
     struct parquet_chunk_facts facts;
-    struct chunk_bytes bytes;
+    struct chunk_bytes bytes; /* says which chunk it is */
     struct group_index *places;
     struct offset_index offsets;
     struct column_index index;

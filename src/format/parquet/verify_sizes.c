@@ -28,19 +28,26 @@ static bool read_list(struct checker *checker, struct cursor *in, int type,
     return counts != NULL;
 }
 
-/* Lists of an index by the ids of their fields; nothing may stand behind it. */
+struct wanted_list {
+    int id; /* of its field */
+    struct parquet_histogram *out;
+};
+
+/* Lists of an index; nothing may stand behind it. */
 static enum status read_lists(struct checker *checker, struct span bytes, uint64_t at,
-                              const int ids[2], struct parquet_histogram *const out[2])
+                              const struct wanted_list *wanted, size_t count)
 {
     struct cursor in = cursor_of(bytes.data, bytes.length);
     int id = 0, type;
     if (!bytes.length)
         return STATUS_OK;
     while ((type = thrift_read_field(&in, &id)) != 0) {
-        int which = id == ids[0] ? 0 : id == ids[1] ? 1 : -1;
-        if (which < 0)
+        size_t which = 0;
+        while (which < count && wanted[which].id != id)
+            which++;
+        if (which == count)
             thrift_skip(&in, type);
-        else if (!read_list(checker, &in, type, out[which]))
+        else if (!read_list(checker, &in, type, wanted[which].out))
             return out_of_room(checker);
     }
     if (in.failed)
@@ -65,15 +72,14 @@ static enum status check_length(const struct checker *checker, uint64_t at,
 enum status verify_load_sizes(struct checker *checker)
 {
     struct page_sizes *said = &checker->said_sizes;
-    struct parquet_histogram unused;
+    const struct wanted_list of_offsets[] = {{2, &said->unencoded_bytes}};
+    const struct wanted_list of_index[] = {{6, &said->rep}, {7, &said->def}};
     uint64_t offsets_at = checker->chunk->offset_index_offset;
     uint64_t index_at = checker->chunk->column_index_offset;
     size_t rep_levels = (size_t)checker->about->max_rep + 1;
     size_t def_levels = (size_t)checker->about->max_def + 1;
-    TRY(read_lists(checker, checker->offsets.bytes, offsets_at, (const int[]){2, INT16_MAX + 1},
-                   (struct parquet_histogram *const[]){&said->unencoded_bytes, &unused}));
-    TRY(read_lists(checker, checker->index.bytes, index_at, (const int[]){6, 7},
-                   (struct parquet_histogram *const[]){&said->rep, &said->def}));
+    TRY(read_lists(checker, checker->offsets.bytes, offsets_at, of_offsets, COUNT_OF(of_offsets)));
+    TRY(read_lists(checker, checker->index.bytes, index_at, of_index, COUNT_OF(of_index)));
     TRY(check_length(checker, offsets_at, &said->unencoded_bytes, 1));
     TRY(check_length(checker, index_at, &said->rep, rep_levels));
     return check_length(checker, index_at, &said->def, def_levels);
@@ -94,9 +100,10 @@ static enum status check_histogram(const struct checker *checker, uint64_t at, c
 {
     for (size_t i = 0; said && i < levels; i++)
         if (said[i] != is[i])
-            return chunk_fault(checker->file, checker->group, checker->leaf, at, STATUS_CORRUPT,
-                               checker->err, "%" PRId64 " %s levels of %zu, not %" PRId64, is[i],
-                               what, i, said[i]);
+            return chunk_fault(checker->file, checker->bytes.group, checker->bytes.leaf, at,
+                               STATUS_CORRUPT, checker->err,
+                               "%" PRId64 " %s levels of %zu, not %" PRId64, is[i], what, i,
+                               said[i]);
     return STATUS_OK;
 }
 

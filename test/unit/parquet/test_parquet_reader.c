@@ -348,10 +348,10 @@ static void put_page(struct buf *out, int type, int values, size_t plain_bytes, 
     thrift_i32(&header, 1, type);
     thrift_i32(&header, 2, (int32_t)plain_bytes);
     thrift_i32(&header, 3, (int32_t)stored.length);
-    thrift_struct(&header, type == PAGE_DATA ? 5 : 7);
+    thrift_struct(&header, type == PARQUET_PAGE_DATA ? 5 : 7);
     thrift_i32(&header, 1, values);
     thrift_i32(&header, 2, ENCODING_PLAIN);
-    if (type == PAGE_DATA) {
+    if (type == PARQUET_PAGE_DATA) {
         thrift_i32(&header, 3, ENCODING_RLE);
         thrift_i32(&header, 4, ENCODING_RLE);
     }
@@ -409,7 +409,7 @@ static void test_wide_files_take_linear_time(void **state)
     enum { COLUMNS = 80000, SECONDS_MAX = 5 };
     struct error err;
     struct buf pages = {0};
-    put_page(&pages, PAGE_DATA, 1, sizeof seven, span_of(seven, sizeof seven));
+    put_page(&pages, PARQUET_PAGE_DATA, 1, sizeof seven, span_of(seven, sizeof seven));
     struct made made = {.columns = COLUMNS, .rows = 1, .pages = span_of(pages.data, pages.length)};
     clock_t began = clock();
     assert_ok(read_made(&made, (size_t)1 << 30, &err));
@@ -423,7 +423,7 @@ static void test_chunks_that_overlap(void **state)
     enum { FILLING_BYTES = 100000 };
     struct error err;
     struct buf pages = {0};
-    put_page(&pages, PAGE_DATA, 1, sizeof seven, span_of(seven, sizeof seven));
+    put_page(&pages, PARQUET_PAGE_DATA, 1, sizeof seven, span_of(seven, sizeof seven));
     assert_non_null(memset(buf_extend(&pages, FILLING_BYTES), 0, FILLING_BYTES));
     struct made made = {.columns = 1, .rows = 1, .pages = span_of(pages.data, pages.length)};
     assert_ok(read_made(&made, 1 << 20, &err));
@@ -445,9 +445,9 @@ static void test_pages_of_no_values_are_not_expanded(void **state)
     struct buf pages = {0}, plain = {0};
     struct codec_compressor *compressor;
     assert_ok(codec_compressor_create(CODEC_ZSTD, 0, &compressor, &err));
-    put_page(&pages, PAGE_DATA, 0, 1 << 24, span_of_text("no frame"));
+    put_page(&pages, PARQUET_PAGE_DATA, 0, 1 << 24, span_of_text("no frame"));
     assert_ok(codec_compress(compressor, span_of(seven, sizeof seven), &plain, &err));
-    put_page(&pages, PAGE_DATA, 1, sizeof seven, span_of(plain.data, plain.length));
+    put_page(&pages, PARQUET_PAGE_DATA, 1, sizeof seven, span_of(plain.data, plain.length));
     struct made made = {.columns = 1,
                         .rows = 1,
                         .codec = CODEC_ID_ZSTD,
@@ -471,7 +471,7 @@ static void test_what_pages_expand_to_is_bounded(void **state)
     assert_ok(codec_compressor_create(CODEC_ZSTD, 0, &compressor, &err));
     assert_ok(codec_compress(compressor, span_of(plain, PAGE_BYTES), &stored, &err));
     for (int i = 0; i < PAGES; i++)
-        put_page(&pages, PAGE_DATA, 1, PAGE_BYTES, span_of(stored.data, stored.length));
+        put_page(&pages, PARQUET_PAGE_DATA, 1, PAGE_BYTES, span_of(stored.data, stored.length));
     struct made made = {.columns = 1,
                         .rows = PAGES,
                         .codec = CODEC_ID_ZSTD,
@@ -521,20 +521,20 @@ static void test_dictionaries_come_first_and_once(void **state)
     struct error err;
     struct buf pages = {0};
     struct span value = span_of(seven, sizeof seven);
-    put_page(&pages, PAGE_DICTIONARY, 1, sizeof seven, value);
+    put_page(&pages, PARQUET_PAGE_DICTIONARY, 1, sizeof seven, value);
     size_t one_bytes = pages.length;
-    put_page(&pages, PAGE_DATA, 1, sizeof seven, value);
+    put_page(&pages, PARQUET_PAGE_DATA, 1, sizeof seven, value);
     assert_ok(read_chunk(&pages, CODEC_ID_UNCOMPRESSED, true, &err));
     assert_ok(read_chunk(&pages, CODEC_ID_UNCOMPRESSED, false, &err));
     buf_truncate(&pages, one_bytes);
-    put_page(&pages, PAGE_DICTIONARY, 1, sizeof seven, value);
-    put_page(&pages, PAGE_DATA, 1, sizeof seven, value);
+    put_page(&pages, PARQUET_PAGE_DICTIONARY, 1, sizeof seven, value);
+    put_page(&pages, PARQUET_PAGE_DATA, 1, sizeof seven, value);
     assert_status(STATUS_CORRUPT, read_chunk(&pages, CODEC_ID_UNCOMPRESSED, true, &err));
     assert_status(STATUS_CORRUPT, read_chunk(&pages, CODEC_ID_UNCOMPRESSED, false, &err));
     buf_clear(&pages);
-    put_page(&pages, PAGE_DATA, 0, 0, span_of(seven, 0));
-    put_page(&pages, PAGE_DICTIONARY, 1, sizeof seven, value);
-    put_page(&pages, PAGE_DATA, 1, sizeof seven, value);
+    put_page(&pages, PARQUET_PAGE_DATA, 0, 0, span_of(seven, 0));
+    put_page(&pages, PARQUET_PAGE_DICTIONARY, 1, sizeof seven, value);
+    put_page(&pages, PARQUET_PAGE_DATA, 1, sizeof seven, value);
     assert_status(STATUS_CORRUPT, read_chunk(&pages, CODEC_ID_UNCOMPRESSED, true, &err));
     assert_non_null(strstr(err.message, "a second dictionary, or one behind values"));
     buf_deinit(&pages);
@@ -548,8 +548,8 @@ static void test_dictionaries_that_are_not_wanted_are_not_expanded(void **state)
     struct codec_compressor *compressor;
     assert_ok(codec_compressor_create(CODEC_ZSTD, 0, &compressor, &err));
     assert_ok(codec_compress(compressor, span_of(seven, sizeof seven), &stored, &err));
-    put_page(&pages, PAGE_DICTIONARY, 1, 1 << 19, span_of_text("no frame"));
-    put_page(&pages, PAGE_DATA, 1, sizeof seven, span_of(stored.data, stored.length));
+    put_page(&pages, PARQUET_PAGE_DICTIONARY, 1, 1 << 19, span_of_text("no frame"));
+    put_page(&pages, PARQUET_PAGE_DATA, 1, sizeof seven, span_of(stored.data, stored.length));
     assert_status(STATUS_CORRUPT, read_chunk(&pages, CODEC_ID_ZSTD, true, &err));
     assert_ok(read_chunk(&pages, CODEC_ID_ZSTD, false, &err));
     codec_compressor_destroy(compressor);
@@ -615,6 +615,31 @@ static void assert_shape(const char *shape, unsigned def, unsigned rep,
         const struct schema_element elements_[] = {__VA_ARGS__};                                   \
         assert_shape(shape, def, rep, elements_, COUNT_OF(elements_));                             \
     } while (0)
+
+/* Nothing is marked unless all of them are; what was marked stays. */
+static void test_names_that_are_not_all_there(void **state)
+{
+    (void)state;
+    struct error err;
+    struct buf bytes = load("ours_flat");
+    struct span span = span_of(bytes.data, bytes.length);
+    struct parquet_limits limits = parquet_limits_default();
+    struct parquet_file *file;
+    assert_ok(parquet_file_open(byte_source_of_span(&span), &limits, &file, &err));
+    assert_true(file->leaf_count > 2);
+    const char *names[] = {file->leaves[1].path, "not there"};
+    bool *leaves = mem_alloc_zero(file->leaf_count, sizeof *leaves);
+    leaves[2] = true;
+    assert_int_equal(STATUS_NOT_FOUND, parquet_leaves_select(file, names, 2, leaves, &err));
+    for (uint32_t i = 0; i < file->leaf_count; i++)
+        assert_int_equal(i == 2, leaves[i]);
+    assert_ok(parquet_leaves_select(file, names, 1, leaves, &err));
+    for (uint32_t i = 0; i < file->leaf_count; i++)
+        assert_int_equal(i == 1 || i == 2, leaves[i]);
+    mem_free(leaves);
+    parquet_file_close(file);
+    buf_deinit(&bytes);
+}
 
 static void test_lists_and_maps_of_old(void **state)
 {
@@ -742,6 +767,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_pages_expand_to_is_bounded),
         cmocka_unit_test(test_dictionaries_come_first_and_once),
         cmocka_unit_test(test_dictionaries_that_are_not_wanted_are_not_expanded),
+        cmocka_unit_test(test_names_that_are_not_all_there),
         cmocka_unit_test(test_lists_and_maps_of_old),
         cmocka_unit_test(test_schemas_that_lie),
         cmocka_unit_test(test_delta_vector),
