@@ -6,6 +6,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import time
 
 import polars
 import pyarrow as pa
@@ -136,6 +137,33 @@ def test_many_changes_in_a_file(tmp_path):
     assert len(words) - words.count(None) == len(set(words) - {None}) > 500
     run("convert", tmp_path / "out.arrow", tmp_path / "again.arrow")
     assert [b.to_pydict() for b in read(tmp_path / "again.arrow")] == [b.to_pydict() for b in made]
+
+
+def test_a_new_dictionary_in_each_of_thousands_of_batches(tmp_path):
+    """What is written once is not copied for each batch, and comes back; nested values and bools are there once."""
+    kind = pa.dictionary(pa.int32(), pa.utf8())
+    lists, bools = pa.dictionary(pa.int32(), pa.list_(pa.int32())), pa.dictionary(pa.int32(), pa.bool_())
+    schema = pa.schema([("d", kind), ("l", lists), ("b", bools)])
+
+    def batch(number):
+        words = pa.array([f"{number} {i}" for i in range(40)])
+        numbers = pa.array([[number % 7, i] for i in range(40)], pa.list_(pa.int32()))
+        indices = pa.array([39, 0, None], pa.int32())
+        flags = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int32()), pa.array([number % 2 > 0, number % 2 < 1]))
+        return pa.record_batch([pa.DictionaryArray.from_arrays(indices, words),
+                                pa.DictionaryArray.from_arrays(indices, numbers), flags], schema=schema)
+
+    made = [batch(number) for number in range(5000)]
+    write(tmp_path / "in.arrows", made)
+    began = time.monotonic()
+    run("convert", tmp_path / "in.arrows", tmp_path / "out.arrow")
+    run("arrow", "verify", tmp_path / "out.arrow")
+    assert time.monotonic() - began < 10
+    assert (tmp_path / "out.arrow").stat().st_size < 2 * (tmp_path / "in.arrows").stat().st_size
+    file = pa.ipc.open_file(tmp_path / "out.arrow")
+    assert [file.get_batch(i).to_pydict() for i in (0, 1, 4999)] == [made[i].to_pydict() for i in (0, 1, 4999)]
+    last = file.get_batch(4999)
+    assert [len(last[name].dictionary) for name in "dlb"] == [200000, 280, 2]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -240,6 +240,29 @@ static inline size_t run_end_width(const struct arrow_field *field)
     return field->origin ? field->origin->run_end_bits / 8u : 0;
 }
 
+/* ---- builders ---- */
+
+/* Slots of an array of the builder's type, without dictionaries in it; it must have passed
+ * array_check. LIMIT past 2^31 - 1 of anything; no memory shows as after other appends. */
+enum status builder_append_slots(struct arrow_builder *builder, const struct arrow_array *from,
+                                 int64_t first, int64_t count, struct error *err) MUST_CHECK;
+
+/* Values that grow at their end: what is there is not copied for each addition. */
+struct growing_values {
+    struct arrow_field field; /* of the values; none of it is a dictionary */
+    struct arrow_builder builder;
+    struct arrow_array values; /* a view of the builder */
+    struct arena arena;        /* of the view's structs */
+    bool is_begun;
+};
+
+/* Appends `more`, of the type `field`, whose children are borrowed from the first call on. LIMIT
+ * past `bytes_max` (0: none) or 2^31 - 1 values. After a failure there are no values. */
+enum status growing_values_append(struct growing_values *growing, const struct arrow_field *field,
+                                  const struct arrow_array *more, size_t bytes_max,
+                                  struct error *err) MUST_CHECK;
+void growing_values_deinit(struct growing_values *growing); /* leaves it zeroed, accepts such */
+
 /* ---- whole arrays ---- */
 
 /* A canonical copy, owned by `arena`; `from` need only pass array_check. */
@@ -258,6 +281,12 @@ struct array_run {
 enum status array_gather(const struct arrow_field *field, const struct arrow_array *from,
                          struct array_run *runs, size_t count, struct arena *arena,
                          struct arrow_array *out_array, struct error *err) MUST_CHECK;
+
+/* The array with `count` null slots behind it (zeros, where the field is not nullable), owned by
+ * `arena`. */
+enum status array_with_null(const struct arrow_field *field, const struct arrow_array *from,
+                            int64_t count, struct arena *arena, struct arrow_array *out_array,
+                            struct error *err) MUST_CHECK;
 
 /* Two arrays laid end to end, owned by `arena`. */
 enum status array_concat(const struct arrow_field *field, const struct arrow_array *first,

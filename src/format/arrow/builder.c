@@ -77,7 +77,8 @@ enum status arrow_builder_init(struct arrow_builder *builder, const struct arrow
         }
     }
     put_first_offset(builder);
-    TRY_OR_DONE(status, buf_status(&builder->offsets, "arrow builder", err));
+    if (builder->offsets.failed)
+        status = error_set(err, STATUS_NO_MEMORY, "arrow: no memory for builders");
 done:
     if (status != STATUS_OK)
         arrow_builder_deinit(builder);
@@ -307,17 +308,23 @@ void arrow_append_unusual_null(struct arrow_builder *builder)
     append_zero(builder, true);
 }
 
+/* Zeros up to `count` bits in all. */
+static void extend_bits(struct buf *bits, int64_t count)
+{
+    size_t bytes = (size_t)bits_bytes(count);
+    if (bytes <= bits->length)
+        return;
+    bytes -= bits->length;
+    uint8_t *place = buf_extend(bits, bytes);
+    if (place)
+        memset(place, 0, bytes);
+}
+
 static void push_nulls(struct arrow_builder *builder, int64_t count)
 {
     if (!builder->validity.length && !builder->validity.failed)
         start_validity(builder);
-    size_t bytes = (size_t)bits_bytes(builder->length + count);
-    if (bytes > builder->validity.length) {
-        bytes -= builder->validity.length;
-        uint8_t *place = buf_extend(&builder->validity, bytes);
-        if (place)
-            memset(place, 0, bytes);
-    }
+    extend_bits(&builder->validity, builder->length + count);
     builder->length += count;
     builder->null_count += count;
 }
@@ -348,6 +355,103 @@ void arrow_append_many_zeros(struct arrow_builder *builder, int64_t count, bool 
         push_nulls(builder, count);
     else
         arrow_push_valids(builder, count);
+}
+
+/* ---- slots of arrays ---- */
+
+static void append_validity(struct arrow_builder *builder, const struct arrow_array *from,
+                            int64_t first, int64_t count)
+{
+    if (!from->validity || !from->null_count) {
+        arrow_push_valids(builder, count);
+        return;
+    }
+    if (!builder->validity.length && !builder->validity.failed)
+        start_validity(builder);
+    extend_bits(&builder->validity, builder->length + count);
+    if (!builder->validity.failed)
+        bits_copy(builder->validity.data, builder->length, from->validity, first, count);
+    for (int64_t i = first; i < first + count; i++)
+        builder->null_count += !arrow_bit(from->validity, i);
+    builder->length += count;
+}
+
+static enum status append_offsets(struct arrow_builder *builder, int64_t base, const int32_t *from,
+                                  int64_t count, struct error *err)
+{
+    if (base + from[count] - from[0] > INT32_MAX)
+        return error_set(err, STATUS_LIMIT, "arrow: column %.100s: more than 2^31 - 1 in a buffer",
+                         builder->field->name);
+    int32_t *place =
+        (int32_t *)(void *)buf_extend(&builder->offsets, (size_t)count * sizeof *place);
+    for (int64_t i = 0; place && i < count; i++)
+        place[i] = (int32_t)(base + from[i + 1] - from[0]);
+    return STATUS_OK;
+}
+
+static enum status append_list(struct arrow_builder *builder, const struct arrow_array *from,
+                               int64_t first, int64_t count, struct error *err)
+{
+    const int32_t *offsets = from->offsets + first;
+    TRY(append_offsets(builder, builder->children[0].length, offsets, count, err));
+    for (uint32_t i = 0; i < builder->child_count; i++)
+        TRY(builder_append_slots(&builder->children[i], &from->children[i], offsets[0],
+                                 offsets[count] - offsets[0], err));
+    return STATUS_OK;
+}
+
+static enum status append_values(struct arrow_builder *builder, const struct arrow_array *from,
+                                 int64_t first, int64_t count, struct error *err)
+{
+    size_t width = (size_t)type_width(builder->field);
+    const uint8_t *values = from->values;
+    switch (type_layout(builder->field->type)) {
+    case LAYOUT_NULL:
+        return STATUS_OK;
+    case LAYOUT_BITS:
+        extend_bits(&builder->values, builder->length + count);
+        if (!builder->values.failed)
+            bits_copy(builder->values.data, builder->length, values, first, count);
+        return STATUS_OK;
+    case LAYOUT_FIXED:
+        if (width)
+            buf_put(&builder->values, values + (size_t)first * width, (size_t)count * width);
+        return STATUS_OK;
+    case LAYOUT_BYTES: {
+        const int32_t *offsets = from->offsets + first;
+        size_t bytes = (size_t)(offsets[count] - offsets[0]);
+        TRY(append_offsets(builder, (int64_t)builder->values.length, offsets, count, err));
+        if (bytes)
+            buf_put(&builder->values, values + offsets[0], bytes);
+        return STATUS_OK;
+    }
+    case LAYOUT_LIST:
+        return append_list(builder, from, first, count, err);
+    case LAYOUT_STRUCT:
+        for (uint32_t i = 0; i < builder->child_count; i++)
+            TRY(builder_append_slots(&builder->children[i], &from->children[i], first, count, err));
+        return STATUS_OK;
+    }
+    return STATUS_OK;
+}
+
+enum status builder_append_slots(struct arrow_builder *builder, const struct arrow_array *from,
+                                 int64_t first, int64_t count, struct error *err)
+{
+    CHECK(!builder->field->is_dictionary);
+    if (count == 0)
+        return STATUS_OK;
+    if (builder->length + count > INT32_MAX)
+        return error_set(err, STATUS_LIMIT, "arrow: column %.100s: more than 2^31 - 1 values",
+                         builder->field->name);
+    TRY(append_values(builder, from, first, count, err));
+    if (builder->field->type == ARROW_NULL) {
+        builder->length += count;
+        builder->null_count += count;
+    } else {
+        append_validity(builder, from, first, count);
+    }
+    return STATUS_OK;
 }
 
 /* ---- memo ---- */

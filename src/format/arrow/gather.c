@@ -495,6 +495,26 @@ enum status array_concat(const struct arrow_field *field, const struct arrow_arr
     return gather_one(field, sources, COUNT_OF(sources), &runs, arena, out_array, err);
 }
 
+enum status array_with_null(const struct arrow_field *field, const struct arrow_array *from,
+                            int64_t count, struct arena *arena, struct arrow_array *out_array,
+                            struct error *err)
+{
+    struct arrow_builder builder = {0};
+    struct arrow_array nulls;
+    TRY(arrow_builder_init(&builder, field, err));
+    if (!field->is_dictionary)
+        arrow_append_many_zeros(&builder, count, field->is_nullable);
+    for (int64_t i = 0; field->is_dictionary && i < count; i++)
+        arrow_append_null(&builder);
+    enum status status = arrow_builder_failed(&builder)
+                             ? error_set(err, STATUS_NO_MEMORY, "arrow: no memory for nulls")
+                             : arrow_builder_view(&builder, arena, &nulls, err);
+    if (status == STATUS_OK)
+        status = array_concat(field, from, &nulls, arena, out_array, err);
+    arrow_builder_deinit(&builder);
+    return status;
+}
+
 enum status array_copy_canonical(const struct arrow_field *field, const struct arrow_array *from,
                                  struct arena *arena, struct arrow_array *out_array,
                                  struct error *err)

@@ -263,7 +263,7 @@ static enum status open_container(struct arrow_file *file, struct error *err)
     else
         return invalid(err, "neither an Arrow file nor an Arrow stream");
     TRY(arrow_reader_create(&file->schema, span_of(NULL, 0), &file->limits, &file->reader, err));
-    file->reader->keeps_current_only = true;
+    file->reader->is_foreign = true;
     file->reader->refuses_replacement = file->facts.container == ARROW_FILE;
     return STATUS_OK;
 }

@@ -140,12 +140,11 @@ enum status ipc_write_record_batch(const struct arrow_schema *schema,
 /* ipc_dictionaries.c: what a stream or file has of its dictionaries so far, in the schema's order.
  */
 struct written_dictionary {
-    struct arrow_array values;
+    struct growing_values written;
     bool is_written;
     uint32_t *slots;   /* file: open addressing, the number of a value plus 1; NULL: not made yet */
     size_t slot_count; /* a power of two */
-    int32_t null_index; /* with `slots`: of a value that is null; -1: none */
-    struct arena arena; /* of values */
+    uint32_t listed;   /* the first values, which `slots` has */
 };
 
 /* What has to be written before a batch may refer to `column->dictionary`. */
@@ -156,12 +155,12 @@ struct dictionary_change {
 
 /* Brings what was written and a column of the next batch together: in a file, indices that have
  * other values by now are replaced. What is made is owned by `arena`. */
-enum status ipc_dictionary_settle(struct written_dictionary *written,
+enum status ipc_dictionary_settle(struct written_dictionary *dictionary,
                                   const struct arrow_field *field, bool may_replace,
                                   struct arena *arena, struct arrow_array *column,
                                   struct dictionary_change *out_change,
                                   struct error *err) MUST_CHECK;
-void ipc_dictionary_deinit(struct written_dictionary *written);
+void ipc_dictionary_deinit(struct written_dictionary *dictionary);
 
 /* ---- batches ---- */
 
@@ -169,9 +168,10 @@ void ipc_dictionary_deinit(struct written_dictionary *written);
 struct dictionary {
     int64_t id;
     const struct arrow_field *field;
-    struct arrow_array *values; /* NULL: none yet */
-    bool is_inner;              /* within the values of another */
-    struct arena arena;         /* of values, where the reader keeps only those in force */
+    struct arrow_array *values;  /* NULL: none yet */
+    bool is_inner;               /* within the values of another */
+    struct arena arena;          /* of values, where the reader is foreign */
+    struct growing_values grown; /* the same once there was a delta, if no dictionary is in them */
 };
 
 struct arrow_reader {
@@ -181,9 +181,10 @@ struct arrow_reader {
     struct dictionary *dictionaries;
     size_t dictionary_count;
     struct arena arena;
-    bool keeps_current_only;  /* of dictionaries; batches end before the next call */
+    bool is_foreign; /* of arrow_file: nulls in dictionaries, metadata of batches; dictionaries are
+                      * kept while in force, since batches end before the next call */
     bool refuses_replacement; /* of dictionaries, as files do */
-    uint64_t growth_left;     /* bytes that deltas may still copy; with keeps_current_only */
+    uint64_t growth_left;     /* bytes that deltas may still copy; with is_foreign */
     size_t fault; /* after a failure: the wrong byte's offset in its message; 0: unknown */
 };
 

@@ -70,8 +70,10 @@ void arrow_reader_destroy(struct arrow_reader *reader)
 {
     if (!reader)
         return;
-    for (size_t i = 0; i < reader->dictionary_count; i++)
+    for (size_t i = 0; i < reader->dictionary_count; i++) {
         arena_deinit(&reader->dictionaries[i].arena);
+        growing_values_deinit(&reader->dictionaries[i].grown);
+    }
     arena_deinit(&reader->arena);
     mem_free(reader->dictionaries);
     mem_free(reader);
@@ -525,11 +527,11 @@ static enum status read_dictionary_values(struct batch_reader *batch, struct ipc
     return STATUS_OK;
 }
 
-/* What a delta makes of a dictionary. Copies without end meet the bound of an arena, or, where each
- * dictionary has one of its own, that of all growth. */
-static enum status grow_dictionary(struct arrow_reader *reader, const struct arrow_field *field,
-                                   const struct arrow_array *first, struct arena *arena,
-                                   struct arrow_array **inout_values, struct error *err)
+/* What a delta makes of a dictionary that is not grown in place. Copies without end meet the bound
+ * of an arena, or, where each dictionary has one of its own, that of all growth. */
+static enum status join_values(struct arrow_reader *reader, const struct arrow_field *field,
+                               const struct arrow_array *first, struct arena *arena,
+                               struct arrow_array **inout_values, struct error *err)
 {
     size_t bytes_before = arena->bytes_total;
     struct arrow_array *sum = arena_alloc_zero(arena, 1, sizeof *sum);
@@ -540,11 +542,35 @@ static enum status grow_dictionary(struct arrow_reader *reader, const struct arr
         return arena_no_memory(arena, err);
     TRY(status);
     size_t bytes = arena->bytes_total - bytes_before;
-    if (reader->keeps_current_only && bytes > reader->growth_left)
+    if (reader->is_foreign && bytes > reader->growth_left)
         return error_set(err, STATUS_LIMIT,
                          "arrow: column %.100s: a dictionary that grows too often", field->name);
-    reader->growth_left -= reader->keeps_current_only ? bytes : 0;
+    reader->growth_left -= reader->is_foreign ? bytes : 0;
     *inout_values = sum;
+    return STATUS_OK;
+}
+
+/* Nobody holds the values by then, nor do they hold others. */
+static bool grows_in_place(const struct arrow_reader *reader, const struct dictionary *dictionary)
+{
+    const struct arrow_field *field = dictionary->field;
+    return reader->is_foreign && !dictionary->is_inner &&
+           count_dictionaries(field->children, field->child_count) == 0;
+}
+
+static enum status grow_values(struct arrow_reader *reader, const struct arrow_field *field,
+                               struct dictionary *dictionary, struct arrow_array **inout_values,
+                               struct error *err)
+{
+    struct growing_values *grown = &dictionary->grown;
+    size_t bytes_max = limits_memory_max(&reader->limits);
+    const struct arrow_array *first = dictionary->values;
+    bool is_begun = grown->is_begun;
+    dictionary->values = NULL; /* after a failure there are none */
+    if (!is_begun)
+        TRY(growing_values_append(grown, field, first, bytes_max, err));
+    TRY(growing_values_append(grown, field, *inout_values, bytes_max, err));
+    *inout_values = &grown->values;
     return STATUS_OK;
 }
 
@@ -556,15 +582,30 @@ static enum status read_dictionary(struct arrow_reader *reader, struct ipc_messa
     struct flat_table data = flat_child(&message->flat, &message->header, 1);
     struct arrow_field field = dictionary_value_field(dictionary->field);
     struct arrow_array *values;
-    field.is_nullable = reader->keeps_current_only; /* others put their null among the values */
+    field.is_nullable = reader->is_foreign; /* others put their null among the values */
     if (reader->refuses_replacement && dictionary->values && !is_delta)
         return error_set(err, STATUS_INVALID, "arrow: column %.100s: a second dictionary",
                          field.name);
     TRY(read_dictionary_values(batch, message, &data, &field, &values));
     if (is_delta && dictionary->values)
-        TRY(grow_dictionary(reader, &field, dictionary->values, arena, &values, err));
+        TRY(grows_in_place(reader, dictionary)
+                ? grow_values(reader, &field, dictionary, &values, err)
+                : join_values(reader, &field, dictionary->values, arena, &values, err));
     *out_values = values;
     return STATUS_OK;
+}
+
+/* The values in force from now on, which `apart` has unless they were grown in place. */
+static void keep_values(struct dictionary *dictionary, struct arrow_array *values,
+                        const struct arena *apart)
+{
+    arena_deinit(&dictionary->arena);
+    dictionary->arena = *apart;
+    if (values == &dictionary->grown.values)
+        arena_deinit(&dictionary->arena);
+    else
+        growing_values_deinit(&dictionary->grown);
+    dictionary->values = values;
 }
 
 enum status ipc_dictionary_batch_read(struct arrow_reader *reader, struct ipc_message *message,
@@ -585,7 +626,7 @@ enum status ipc_dictionary_batch_read(struct arrow_reader *reader, struct ipc_me
         return invalid(err, "a dictionary that no column has");
     }
     struct dictionary *dictionary = &reader->dictionaries[batch.dictionary_at];
-    bool is_apart = reader->keeps_current_only && !dictionary->is_inner;
+    bool is_apart = reader->is_foreign && !dictionary->is_inner;
     arena_init(&apart, reader->arena.bytes_max);
     if (is_apart)
         batch.making.arena = &apart;
@@ -602,11 +643,10 @@ enum status ipc_dictionary_batch_read(struct arrow_reader *reader, struct ipc_me
         arena_deinit(&apart);
         return status;
     }
-    if (is_apart) {
-        arena_deinit(&dictionary->arena);
-        dictionary->arena = apart;
-    }
-    dictionary->values = values;
+    if (is_apart)
+        keep_values(dictionary, values, &apart);
+    else
+        dictionary->values = values;
     return STATUS_OK;
 }
 
@@ -639,7 +679,7 @@ enum status ipc_record_batch_read(struct arrow_reader *reader, struct ipc_messag
         TRY_OR_DONE(status, read_column(&batch, &schema->fields[i], result.length, false,
                                         &result.columns[i]));
     TRY_OR_DONE(status, end_batch(&batch));
-    if (reader->keeps_current_only)
+    if (reader->is_foreign)
         TRY_OR_DONE(status, read_batch_metadata(&batch, message, &result.metadata));
     *out_batch = result;
 done:

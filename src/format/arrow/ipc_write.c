@@ -27,8 +27,8 @@ struct body {
     struct codec_compressor *compressor; /* NULL: not compressed */
     struct arena scratch;                /* buffers that are other than the arrays' */
     struct buf view_counts;              /* of data buffers, for each column of views */
-    bool failed;                         /* no memory for one */
-    const struct arrow_field *misfit;    /* a list of a fixed size with a slot of another one */
+    enum status status;                  /* of what is listed so far: the first failure, whose */
+    struct error *err;                   /* message is here */
     uint64_t bytes;
 };
 
@@ -60,7 +60,8 @@ static void list_node(struct body *body, int64_t length, int64_t null_count)
 static void *take_scratch(struct body *body, int64_t count, size_t width)
 {
     void *place = arena_alloc_zero(&body->scratch, (size_t)count + 1, width);
-    body->failed |= !place;
+    if (!place && body->status == STATUS_OK)
+        body->status = error_set(body->err, STATUS_NO_MEMORY, "arrow: no memory to write a batch");
     return place;
 }
 
@@ -140,57 +141,35 @@ static void list_places(struct body *body, const struct arrow_array *array, size
     }
 }
 
-/* The elements with a null slot's behind them. */
-static bool append_filler(struct body *body, const struct arrow_field *field, int32_t size,
-                          const struct arrow_array *elements, struct arrow_array *out)
+/* Elements of lists of a fixed size: null slots have such, too. */
+static enum status fixed_elements(struct body *body, const struct arrow_field *field,
+                                  const struct arrow_array *array,
+                                  const struct arrow_array **out_elements)
 {
-    struct error ignored;
-    struct arrow_builder builder = {0};
-    struct arrow_array filler;
-    if (arrow_builder_init(&builder, field, &ignored) != STATUS_OK)
-        return false;
-    if (!field->is_dictionary)
-        arrow_append_many_zeros(&builder, size, field->is_nullable);
-    for (int32_t i = 0; field->is_dictionary && i < size; i++)
-        arrow_append_null(&builder);
-    bool is_done =
-        !arrow_builder_failed(&builder) &&
-        arrow_builder_view(&builder, &body->scratch, &filler, &ignored) == STATUS_OK &&
-        array_concat(field, elements, &filler, &body->scratch, out, &ignored) == STATUS_OK;
-    arrow_builder_deinit(&builder);
-    return is_done;
-}
-
-/* Elements of lists of a fixed size: null slots have such, too. NULL: no memory, or a misfit. */
-static const struct arrow_array *fixed_elements(struct body *body, const struct arrow_field *field,
-                                                const struct arrow_array *array)
-{
-    struct error ignored;
     int32_t size = field->origin->list_size;
     const struct arrow_field *child = &field->children[0];
     struct array_run *runs = take_scratch(body, array->length, sizeof *runs);
     struct arrow_array *both = take_scratch(body, 2, sizeof *both);
     if (!runs || !both)
-        return NULL;
+        return body->status;
     for (int64_t i = 0; i < array->length; i++) {
         int32_t first = array->offsets[i], count = array->offsets[i + 1] - first;
         bool is_valid = arrow_is_valid(array, i);
         if (count != (is_valid ? size : 0))
-            body->misfit = field;
+            return error_set(body->err, STATUS_INVALID,
+                             "arrow: column %.100s: a list of other than %d elements", field->name,
+                             (int)size);
         runs[i] = (struct array_run){.first = is_valid ? first : (int32_t)array->children[0].length,
                                      .count = size};
     }
-    if (body->misfit)
-        return NULL;
+    *out_elements = &array->children[0];
     if (!array->null_count || size == 0)
-        return &array->children[0];
-    if (!append_filler(body, child, size, &array->children[0], both) ||
-        array_gather(child, both, runs, (size_t)array->length, &body->scratch, both + 1,
-                     &ignored) != STATUS_OK) {
-        body->failed = true;
-        return NULL;
-    }
-    return both + 1;
+        return STATUS_OK;
+    TRY(array_with_null(child, &array->children[0], size, &body->scratch, both, body->err));
+    TRY(array_gather(child, both, runs, (size_t)array->length, &body->scratch, both + 1,
+                     body->err));
+    *out_elements = both + 1;
+    return STATUS_OK;
 }
 
 static void list_array(struct body *body, const struct arrow_field *field,
@@ -202,13 +181,12 @@ static void list_list(struct body *body, const struct arrow_field *field,
     const struct arrow_array *elements = &array->children[0];
     size_t view_width = list_view_width(field);
     if (origin_kind(field) == ARROW_ORIGIN_FIXED_LIST)
-        elements = fixed_elements(body, field, array);
+        body->status = fixed_elements(body, field, array, &elements);
     else if (view_width)
         list_places(body, array, view_width);
     else
         list_offsets(body, field, array);
-    if (elements)
-        list_array(body, &field->children[0], elements);
+    list_array(body, &field->children[0], elements);
 }
 
 static void list_map(struct body *body, const struct arrow_field *field,
@@ -228,6 +206,8 @@ static void list_array(struct body *body, const struct arrow_field *field,
 {
     enum arrow_layout layout = type_layout(field->type);
     int64_t n = array->length;
+    if (body->status != STATUS_OK)
+        return;
     list_node(body, n, array->null_count);
     if (layout == LAYOUT_NULL && !field->is_dictionary)
         return;
@@ -367,12 +347,7 @@ static enum status write_listed(struct batch_writer *writer, enum ipc_header typ
 {
     struct outgoing message;
     struct body *body = &writer->body;
-    if (body->misfit)
-        return error_set(err, STATUS_INVALID,
-                         "arrow: column %.100s: a list of other than %d elements",
-                         body->misfit->name, (int)body->misfit->origin->list_size);
-    if (body->failed)
-        return error_set(err, STATUS_NO_MEMORY, "arrow: no memory to write a batch");
+    TRY(body->status);
     TRY(buf_status(&body->view_counts, "arrow: writing a batch", err));
     TRY(buf_status(&body->nodes, "arrow: writing a batch", err));
     TRY(buf_status(&body->buffers, "arrow: writing a batch", err));
@@ -414,7 +389,7 @@ static enum status write_dictionaries(struct batch_writer *writer, const struct 
 static enum status writer_init(struct batch_writer *writer, enum arrow_compression compression,
                                struct buf *out, struct error *err)
 {
-    *writer = (struct batch_writer){.out = out, .compression = compression};
+    *writer = (struct batch_writer){.body = {.err = err}, .out = out, .compression = compression};
     arena_init(&writer->body.scratch, 0);
     enum codec codec = compression == ARROW_ZSTD ? CODEC_ZSTD : CODEC_LZ4_FRAME;
     return compression == ARROW_UNCOMPRESSED

@@ -102,28 +102,18 @@ static enum status put_bytes(const struct arrow_array *from, struct arena *arena
     return STATUS_OK;
 }
 
-/* The slots of a dictionary of lists, maps or structs; what is null takes that of a null behind it.
- */
+/* The slots of a dictionary of lists, maps or structs; what is null takes the null behind them. */
 static enum status gather_slots(const struct arrow_field *field, const struct arrow_array *from,
                                 struct arena *scratch, struct arena *arena, struct arrow_array *to,
                                 struct error *err)
 {
     const int32_t *indices = from->values;
     const struct arrow_array *values = from->dictionary;
-    struct arrow_builder builder = {0};
-    struct arrow_array null, both;
+    struct arrow_array both;
     struct array_run *runs = arena_alloc_zero(scratch, (size_t)from->length + 1, sizeof *runs);
     if (!runs)
         return out_of_memory(err);
-    TRY(arrow_builder_init(&builder, field, err));
-    arrow_append_null(&builder);
-    enum status status = arrow_builder_failed(&builder) ? out_of_memory(err) : STATUS_OK;
-    if (status == STATUS_OK)
-        status = arrow_builder_view(&builder, scratch, &null, err);
-    if (status == STATUS_OK)
-        status = array_concat(field, values, &null, scratch, &both, err);
-    arrow_builder_deinit(&builder);
-    TRY(status);
+    TRY(array_with_null(field, values, 1, scratch, &both, err));
     for (int64_t i = 0; i < from->length; i++) {
         bool is_valid = arrow_is_valid(from, i) && arrow_is_valid(values, indices[i]);
         runs[i] = (struct array_run){.first = is_valid ? indices[i] : (int32_t)values->length,

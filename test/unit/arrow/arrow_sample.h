@@ -40,6 +40,12 @@ void test_flatbuffers_are_checked(void **state);
 void test_broken_arrays_are_refused(void **state);
 void test_validate_names_the_fault(void **state);
 
+/* ---- test_dictionaries.c ---- */
+
+void test_files_have_each_value_once(void **state);
+void test_grown_dictionaries_are_bounded(void **state);
+void test_dictionary_allocations_may_fail(void **state);
+
 /* ---- test_file.c ---- */
 
 void test_streams_are_read_whole(void **state);

@@ -374,6 +374,9 @@ int main(void)
         cmocka_unit_test(test_containers_are_told_apart),
         cmocka_unit_test(test_damaged_files_are_answered),
         cmocka_unit_test(test_file_allocations_may_fail),
+        cmocka_unit_test(test_files_have_each_value_once),
+        cmocka_unit_test(test_grown_dictionaries_are_bounded),
+        cmocka_unit_test(test_dictionary_allocations_may_fail),
         cmocka_unit_test(test_reads_may_fail),
         cmocka_unit_test(test_schemas_keep_origins),
     };
