@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Avro's schema resolution: a file read by another schema, beside what fastavro makes of it; what does not fit
 is refused."""
+import datetime
 import io
 import json
+import time
+from decimal import Decimal
 
 import fastavro
 import pyarrow as pa
@@ -102,6 +105,70 @@ REFUSED = {
     "bytes that are none": (record(("a", "int")), [{"a": 1}], record(("b", "bytes", "\u0100")), "beyond U+00FF"),
     "no such symbol": (record(("a", "int")), [{"a": 1}], record(("b", SUIT, "DIAMONDS")), "no symbol of suit"),
 }
+
+
+def logical(kind, name, **more):
+    return {"type": kind, "logicalType": name, **more}
+
+
+def decimal(precision, scale, **more):
+    return logical("bytes", "decimal", precision=precision, scale=scale, **more)
+
+
+def stamp(unit, prefix=""):
+    return logical("long", f"{prefix}timestamp-{unit}")
+
+
+MILLIS, MICROS = logical("int", "time-millis"), logical("long", "time-micros")
+ONE_AND_A_QUARTER = Decimal("1.25")
+AT = datetime.datetime(2024, 5, 6, 7, 8, 9, 123000)
+FINER = {  # the type as written, as read, the value
+    "more digits": (decimal(9, 2), decimal(38, 2), ONE_AND_A_QUARTER),
+    "no more digits": (decimal(9, 2), decimal(9, 2), -ONE_AND_A_QUARTER),
+    "into a union": (decimal(9, 2), ["null", decimal(9, 4), decimal(10, 2)], ONE_AND_A_QUARTER),
+    "micros of millis": (stamp("millis"), stamp("micros"), AT.replace(tzinfo=datetime.UTC)),
+    "local micros of millis": (stamp("millis", "local-"), stamp("micros", "local-"), AT),
+    "time": (MILLIS, MICROS, AT.time()),
+}
+
+
+@pytest.mark.parametrize("case", FINER)
+def test_decimals_and_times_keep_their_value(tmp_path, tool, case):
+    written, wanted, value = FINER[case]
+    got = read(tmp_path, tool, record(("a", written)), [{"a": value}] * 3, record(("a", wanted)))
+    assert [row["a"].get("member1", row["a"]) if isinstance(row["a"], dict) else row["a"] for row in got] == [value] * 3
+
+
+@pytest.mark.parametrize("written, wanted, value", [
+    (decimal(9, 2), decimal(9, 4), ONE_AND_A_QUARTER), (decimal(9, 2), decimal(8, 2), ONE_AND_A_QUARTER),
+    (decimal(9, 2), decimal(12, 1), ONE_AND_A_QUARTER), (stamp("micros"), stamp("millis"), AT), (MILLIS, stamp("millis"), AT.time()),
+    (logical("int", "date"), stamp("micros"), AT.date()), (logical("int", "date"), MILLIS, AT.date())])
+def test_other_scales_and_kinds_of_time_are_refused(tmp_path, tool, written, wanted, value):
+    for kind in (wanted, ["null", wanted]):
+        done = read(tmp_path, tool, record(("a", written)), [{"a": value}], record(("a", kind)), ok=False)
+        assert done.returncode == 2 and "another type" in done.stderr, done.stderr
+
+
+def test_a_time_out_of_range_of_its_unit(tmp_path, tool):
+    done = read(tmp_path, tool, record(("a", stamp("millis"))), [{"a": 2**60}], record(("a", stamp("micros"))), ok=False)
+    assert done.returncode == 2 and "out of range of its unit: timestamp-micros" in done.stderr, done.stderr
+
+
+def test_many_fields_and_symbols_in_another_order(tmp_path, tool):
+    """They are looked for once, not for each record and value."""
+    names = [f"c{i}" for i in range(4000)]
+    symbols = [f"s{i}" for i in range(20000)]
+    suit = {"type": "enum", "name": "e", "symbols": symbols}
+    ints = [(name, "int") for name in names]
+    rows = [{**{name: i for i, name in enumerate(names)}, "e": symbols[-5:] * 2000} for _ in range(20)]
+    written = record(*ints, ("e", {"type": "array", "items": suit}))
+    wanted = record(("e", {"type": "array", "items": {**suit, "symbols": symbols[::-1]}}), *reversed(ints))
+    with open(tmp_path / "a.avro", "wb") as file:
+        fastavro.writer(file, written, rows)
+    began = time.monotonic()
+    got = read_as(tmp_path, tool, wanted)
+    assert time.monotonic() - began < 4
+    assert list(got[19]) == ["e", *names[::-1]] and got[19] == rows[19]
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -53,9 +53,11 @@ static enum status open_arrow(enum arrow_container container, const struct arrow
     if (flags->compression)
         TRY(find_name("--compression", names, flags->compression, &number, err));
     TRY(arrow_writer_create(schema, container, (enum arrow_compression)number, sink, &writer, err));
-    if (flags->footer && arrow_writer_set_footer_metadata(writer, flags->footer, err)) {
+    enum status status =
+        flags->footer ? arrow_writer_set_footer_metadata(writer, flags->footer, err) : STATUS_OK;
+    if (status != STATUS_OK) {
         arrow_writer_destroy(writer);
-        return STATUS_NO_MEMORY;
+        return status;
     }
     *out_rows = (struct rows_out){write_arrow, finish_arrow, close_arrow, writer};
     return STATUS_OK;
@@ -197,7 +199,7 @@ static uint64_t count_fields(const struct arrow_field *fields, uint32_t count)
 }
 
 /* Nothing is written that could not be read back. */
-static enum status check_columns(const struct arrow_schema *schema, struct error *err)
+static enum status check_column_count(const struct arrow_schema *schema, struct error *err)
 {
     uint32_t count_max = files_arrow_limits().field_count_max;
     uint64_t count = count_fields(schema->fields, schema->field_count);
@@ -225,7 +227,7 @@ enum status rows_out_open(enum file_format format, const struct arrow_schema *sc
                                                : "--row-group-rows");
     TRY(arrow_schema_check_depth(schema, err));
     if (format != FORMAT_PARQUET)
-        TRY(check_columns(schema, err));
+        TRY(check_column_count(schema, err));
     switch (format) {
     case FORMAT_PARQUET:
         return parquet_out_open(schema, flags, sink, out_rows, err);

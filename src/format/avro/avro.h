@@ -92,7 +92,8 @@ struct avro_type {
     const char **aliases; /* of the name */
     uint32_t alias_count;
     const char *logical_type;  /* "map", "date", "decimal", ...; NULL: none */
-    struct avro_field *fields; /* record: fields; union: branches (name NULL); array, map: one */
+    struct avro_field *fields; /* record: fields; union: branches (name NULL); array: one; map:
+                                * key, value */
     uint32_t field_count;
     const char **symbols; /* enum */
     uint32_t symbol_count;
@@ -143,7 +144,8 @@ enum status avro_reader_open(struct byte_source source, const struct avro_limits
                              struct avro_reader **out_reader, struct error *err) MUST_CHECK;
 /* From now on records come as `schema`, a reader's schema in JSON, wants them, by the rules of the
  * specification ("Schema Resolution"): fields by name or alias, with their defaults where the file
- * has them not, types promoted, enums by symbol or default. INVALID, of ..._next: a value that does
+ * has them not, types promoted, enums by symbol or default. Decimals may get more digits, times a
+ * finer unit, and no other scale or kind of time. INVALID, of ..._next: a value that does
  * not fit. */
 enum status avro_reader_resolve(struct avro_reader *reader, struct span schema,
                                 struct error *err) MUST_CHECK;

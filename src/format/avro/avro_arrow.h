@@ -10,9 +10,8 @@
  *   fixed                                      fixed; uuid with its extension
  *   record, array, map                         struct, list, map; an array that is a "map" too
  *   union of null and one type                 that type, nullable
- *   union of several types                     struct with a nullable field a type: member0,
- * member1,
- *                                              ... (null is none of them, but makes it nullable)
+ *   union of several types                     struct with a nullable field a type: member0, ...
+ *                                              (null is none of them, but makes it nullable)
  *   date, time-*, timestamp-*, decimal         with an origin (arrow_file.h) where tables have none
  *
  * A record within itself, a union of more than 256 types and a decimal of more than 76 digits are

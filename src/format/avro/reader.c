@@ -31,7 +31,8 @@ struct avro_reader {
     struct avro_limits limits;
     struct arena arena; /* types and header entries */
     const struct avro_type *type;
-    const struct avro_type *wanted; /* of a reader's schema; NULL: none */
+    const struct avro_type *wanted;     /* of a reader's schema; NULL: none */
+    struct avro_resolution *resolution; /* with it */
     struct header_entry *entries;
     size_t entry_count;
     enum stored_as codec;
@@ -104,6 +105,8 @@ const struct avro_type *avro_reader_type(const struct avro_reader *reader)
 
 enum status avro_reader_resolve(struct avro_reader *reader, struct span schema, struct error *err)
 {
+    if (!reader->resolution && !(reader->resolution = avro_resolution_create()))
+        return error_set(err, STATUS_NO_MEMORY, "Avro: no memory for a reader's schema");
     return avro_schema_parse(schema, &reader->limits, &reader->arena, &reader->wanted, err);
 }
 
@@ -258,6 +261,7 @@ void avro_reader_destroy(struct avro_reader *reader)
 {
     if (!reader)
         return;
+    avro_resolution_destroy(reader->resolution);
     arena_deinit(&reader->arena);
     buf_deinit(&reader->header);
     buf_deinit(&reader->window);
@@ -582,8 +586,8 @@ enum status avro_reader_next(struct avro_reader *reader, struct arena *arena,
     TRY(decode(reader, reader->type, 0, arena, record, err));
     reader->records_left--;
     if (reader->wanted)
-        return avro_resolve(record, reader->wanted, reader->limits.depth_max, arena, out_record,
-                            err);
+        return avro_resolve(reader->resolution, record, reader->wanted, reader->limits.depth_max,
+                            arena, out_record, err);
     *out_record = record;
     return STATUS_OK;
 }

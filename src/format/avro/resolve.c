@@ -9,6 +9,7 @@
 #include "format/json/json.h"
 
 struct resolver {
+    struct avro_resolution *resolution;
     struct arena *arena;
     struct error *err;
     uint32_t depth_left; /* of defaults, which may stand in for one another without end */
@@ -30,65 +31,6 @@ static enum status take_items(struct resolver *resolver, uint32_t count, struct 
     out->items = arena_alloc_zero(resolver->arena, (size_t)count + 1, sizeof *out->items);
     out->count = count;
     return out->items ? STATUS_OK : out_of_memory(resolver);
-}
-
-/* ---- what fits to what ---- */
-
-static bool is_one_of(const char *const *names, uint32_t count, const char *name)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const char *dot = strrchr(names[i], '.');
-        if (strcmp(dot ? dot + 1 : names[i], name) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool is_promoted(enum avro_kind from, enum avro_kind to)
-{
-    switch (to) {
-    case AVRO_LONG:
-        return from == AVRO_INT;
-    case AVRO_FLOAT:
-        return from == AVRO_INT || from == AVRO_LONG;
-    case AVRO_DOUBLE:
-        return from == AVRO_INT || from == AVRO_LONG || from == AVRO_FLOAT;
-    case AVRO_STRING:
-        return from == AVRO_BYTES;
-    case AVRO_BYTES:
-        return from == AVRO_STRING;
-    default:
-        return false;
-    }
-}
-
-/* Names without their namespaces, as the specification has it. */
-static bool fits(const struct avro_type *from, const struct avro_type *to)
-{
-    if (from->kind != to->kind)
-        return is_promoted(from->kind, to->kind);
-    if (from->kind != AVRO_RECORD && from->kind != AVRO_ENUM && from->kind != AVRO_FIXED)
-        return true;
-    bool is_named =
-        strcmp(from->name, to->name) == 0 || is_one_of(to->aliases, to->alias_count, from->name);
-    return is_named && from->fixed_bytes == to->fixed_bytes;
-}
-
-/* The place of the file's field; false: it has none. */
-static bool find_field(const struct avro_type *from, const struct avro_field *to, uint32_t expected,
-                       uint32_t *out_place)
-{
-    *out_place = expected;
-    if (expected < from->field_count && strcmp(from->fields[expected].name, to->name) == 0)
-        return true;
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        for (*out_place = 0; *out_place < from->field_count; ++*out_place) {
-            const char *name = from->fields[*out_place].name;
-            if (pass ? is_one_of(to->aliases, to->alias_count, name) : strcmp(name, to->name) == 0)
-                return true;
-        }
-    }
-    return false;
 }
 
 static bool find_symbol(const struct avro_type *type, const char *symbol, int64_t *out_index)
@@ -244,13 +186,14 @@ static enum status resolve(struct resolver *resolver, const struct avro_value *f
                            const struct avro_type *to, struct avro_value *out);
 
 static enum status resolve_record(struct resolver *resolver, const struct avro_value *from,
-                                  const struct avro_type *to, struct avro_value *out)
+                                  const struct avro_match *match, struct avro_value *out)
 {
+    const struct avro_type *to = match->type;
     TRY(take_items(resolver, to->field_count, out));
     for (uint32_t i = 0; i < to->field_count; i++) {
         const struct avro_field *field = &to->fields[i];
-        uint32_t place;
-        if (find_field(from->type, field, i, &place))
+        uint32_t place = match->places[i];
+        if (place != AVRO_NO_PLACE)
             TRY(resolve(resolver, &from->items[place], field->type, &out->items[i]));
         else if (field->default_value)
             TRY(make_default(resolver, field->default_value, field->type, &out->items[i]));
@@ -270,55 +213,58 @@ static enum status resolve_items(struct resolver *resolver, const struct avro_va
     return STATUS_OK;
 }
 
-static void resolve_number(const struct avro_value *from, const struct avro_type *to,
-                           struct avro_value *out)
+static enum status resolve_number(struct resolver *resolver, const struct avro_value *from,
+                                  const struct avro_match *match, struct avro_value *out)
 {
     bool was_real = from->type->kind == AVRO_FLOAT || from->type->kind == AVRO_DOUBLE;
-    out->integer = from->integer;
+    if (__builtin_mul_overflow(from->integer, match->factor, &out->integer))
+        return misfit(resolver, "a time out of range of its unit: ", match->type->logical_type);
     out->real = was_real ? from->real : (double)from->integer;
-    if (to->kind == AVRO_FLOAT && !was_real)
+    if (match->type->kind == AVRO_FLOAT && !was_real)
         out->real = (double)(float)from->integer;
+    return STATUS_OK;
 }
 
-static enum status resolve_some(struct resolver *resolver, const struct avro_value *from,
-                                const struct avro_type *to, struct avro_value *out)
+static enum status resolve_symbol(struct resolver *resolver, const struct avro_value *from,
+                                  const struct avro_match *match, struct avro_value *out)
 {
-    out->type = to;
-    out->bytes = from->bytes;
-    switch (to->kind) {
-    case AVRO_RECORD:
-        return resolve_record(resolver, from, to, out);
-    case AVRO_ARRAY:
-    case AVRO_MAP:
-        return resolve_items(resolver, from, to, out);
-    case AVRO_ENUM:
-        if (find_symbol(to, from->type->symbols[from->integer], &out->integer) ||
-            find_symbol(to, to->default_symbol, &out->integer))
-            return STATUS_OK;
+    uint32_t place = match->places[from->integer];
+    if (place == AVRO_NO_PLACE)
         return misfit(resolver, "no symbol ", from->type->symbols[from->integer]);
-    default:
-        resolve_number(from, to, out);
-        return STATUS_OK;
-    }
+    out->integer = place;
+    return STATUS_OK;
 }
 
 static enum status resolve(struct resolver *resolver, const struct avro_value *from,
                            const struct avro_type *to, struct avro_value *out)
 {
-    for (uint32_t i = 0; to->kind == AVRO_UNION && i < to->field_count; i++)
-        if (fits(from->type, to->fields[i].type))
-            return resolve_some(resolver, from, to->fields[i].type, out);
-    if (to->kind == AVRO_UNION || !fits(from->type, to))
+    const struct avro_match *match = avro_match_types(resolver->resolution, from->type, to);
+    if (!match)
+        return out_of_memory(resolver);
+    if (!match->type)
         return misfit(resolver,
                       "another type than the file's: ", to->name ? to->name : from->type->name);
-    return resolve_some(resolver, from, to, out);
+    out->type = match->type;
+    out->bytes = from->bytes;
+    switch (match->type->kind) {
+    case AVRO_RECORD:
+        return resolve_record(resolver, from, match, out);
+    case AVRO_ARRAY:
+    case AVRO_MAP:
+        return resolve_items(resolver, from, match->type, out);
+    case AVRO_ENUM:
+        return resolve_symbol(resolver, from, match, out);
+    default:
+        return resolve_number(resolver, from, match, out);
+    }
 }
 
-enum status avro_resolve(const struct avro_value *from, const struct avro_type *to,
-                         uint32_t depth_max, struct arena *arena,
+enum status avro_resolve(struct avro_resolution *resolution, const struct avro_value *from,
+                         const struct avro_type *to, uint32_t depth_max, struct arena *arena,
                          const struct avro_value **out_value, struct error *err)
 {
-    struct resolver resolver = {.arena = arena, .err = err, .depth_left = depth_max};
+    struct resolver resolver = {
+        .resolution = resolution, .arena = arena, .err = err, .depth_left = depth_max};
     struct avro_value *value = arena_alloc_zero(arena, 1, sizeof *value);
     if (!value)
         return out_of_memory(&resolver);

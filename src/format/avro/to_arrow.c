@@ -68,13 +68,13 @@ static bool can_become(const struct arrow_field *from, const struct arrow_field 
 /* `fields` are those of the file's own schema for a record's or map's `theirs`. */
 static const struct arrow_field *find(const struct avro_rows *rows,
                                       const struct arrow_field *wanted,
-                                      const struct arrow_field *theirs, uint32_t *out_place)
+                                      const struct arrow_field *theirs, uint32_t *inout_place)
 {
-    uint32_t count = theirs->child_count, first = *out_place < count ? *out_place : 0;
+    uint32_t count = theirs->child_count, first = *inout_place < count ? *inout_place : 0;
     for (uint32_t i = 0; i < count; i++) { /* most stand at the same place as theirs */
         uint32_t place = first + i < count ? first + i : first + i - count;
         const struct arrow_field *field = &theirs->children[place];
-        *out_place = place;
+        *inout_place = place;
         if (rows->options.binds_by_id && wanted->field_id ? field->field_id == wanted->field_id
                                                           : strcmp(field->name, wanted->name) == 0)
             return field;

@@ -15,6 +15,7 @@
 
 /* Room for an Avro schema of ARROW_DEPTH_MAX levels of columns, each of which takes up to five. */
 enum { JSON_DEPTH_MAX = 192 };
+_Static_assert(JSON_DEPTH_MAX % 64 == 0, "json_bits has whole words");
 
 struct json_bits { /* bit d: of the container at depth d */
     uint64_t words[JSON_DEPTH_MAX / 64];
