@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Avro container files, in memory and behind a source: both answer alike; and what becomes of them
- * as Arrow: arrays that pass validation.
+ * as Arrow: arrays that pass validation. Read by its own schema, a file gives as many
+ * records at most; and another schema does no harm.
  */
 #include "format/avro/avro.h"
 
@@ -25,10 +26,40 @@ static uint64_t read_all(struct avro_reader *reader)
     return count;
 }
 
-static void read_rows(struct byte_source source, const struct avro_limits *limits)
+static const char other_schema[] =
+    "{\"type\":\"record\",\"name\":\"row\",\"fields\":["
+    "{\"name\":\"e\",\"type\":{\"type\":\"enum\",\"name\":\"en\",\"symbols\":[\"Y\"],"
+    "\"default\":\"Y\"},\"default\":\"Y\"},"
+    "{\"name\":\"t\",\"aliases\":[\"n\",\"a\"],\"type\":[\"null\",\"double\",\"string\","
+    "{\"type\":\"long\",\"logicalType\":\"timestamp-micros\"}],\"default\":null},"
+    "{\"name\":\"list\",\"type\":{\"type\":\"array\",\"items\":[\"null\",\"long\"]},"
+    "\"default\":[]}]}";
+
+static void read_resolved(struct span file, const struct avro_limits *limits, uint64_t count)
+{
+    struct error err;
+    for (int is_other = 0; is_other < 2; is_other++) {
+        struct avro_reader *reader;
+        struct span schema = span_of_text(other_schema);
+        if (avro_reader_create(file, limits, &reader, &err) != STATUS_OK)
+            return;
+        if (!is_other)
+            CHECK(avro_reader_metadata(reader, "avro.schema", &schema));
+        enum status status = avro_reader_resolve(reader, schema, &err);
+        CHECK(is_other ? status == STATUS_OK : status == STATUS_OK || status == STATUS_NO_MEMORY);
+        if (status == STATUS_OK)
+            CHECK(read_all(reader) <= count);
+        else
+            avro_reader_destroy(reader);
+    }
+}
+
+static void read_rows(struct byte_source source, const struct avro_limits *limits, bool is_resolved)
 {
     struct error err;
     struct avro_rows_options options = {.batch_rows = 100};
+    if (is_resolved)
+        options.reads_as = span_of_text(other_schema);
     struct avro_rows *rows;
     struct arrow_batch batch;
     if (avro_rows_open(source, limits, &options, &rows, &err) != STATUS_OK)
@@ -53,6 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     uint64_t count = status == STATUS_OK ? read_all(reader) : 0;
     CHECK(avro_reader_open(byte_source_of_span(&span), &limits, &reader, &err) == status);
     CHECK(status != STATUS_OK || read_all(reader) == count);
-    read_rows(byte_source_of_span(&span), &limits);
+    read_resolved(span, &limits, count);
+    read_rows(byte_source_of_span(&span), &limits, false);
+    read_rows(byte_source_of_span(&span), &limits, true);
     return 0;
 }

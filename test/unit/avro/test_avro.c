@@ -328,12 +328,60 @@ static void test_memory_failures(void **state)
     buf_deinit(&file);
 }
 
+/* Fields in another order, by alias and by default, symbols in another one, promotions. */
+static const char other_schema[] =
+    "{\"type\":\"record\",\"name\":\"row\",\"fields\":["
+    "{\"name\":\"e\",\"type\":{\"type\":\"enum\",\"name\":\"en\",\"symbols\":[\"Y\",\"X\"]}},"
+    "{\"name\":\"number\",\"aliases\":[\"n\"],\"type\":\"double\"},"
+    "{\"name\":\"new\",\"type\":{\"type\":\"array\",\"items\":\"int\"},\"default\":[3,4]},"
+    "{\"name\":\"m\",\"type\":{\"type\":\"map\",\"values\":\"double\"}},"
+    "{\"name\":\"list\",\"type\":{\"type\":\"array\",\"items\":[\"null\",\"long\"]}}]}";
+
+static void test_resolution_memory_failures(void **state)
+{
+    (void)state;
+    struct error err;
+    struct buf file;
+    buf_init(&file, 0);
+    write_file(&file, AVRO_NULL_CODEC, 2);
+    bool is_done = false;
+    for (int64_t n = 0; !is_done; n++) {
+        struct avro_reader *reader = NULL;
+        struct arena arena;
+        const struct avro_value *row = NULL;
+        assert_ok(avro_reader_create(span_of(file.data, file.length), NULL, &reader, &err));
+        arena_init(&arena, 0);
+        alloc_fail_after(n);
+        enum status status = avro_reader_resolve(reader, span_of_text(other_schema), &err);
+        for (int i = 0; status == STATUS_OK && i < 2; i++)
+            status = avro_reader_next(reader, &arena, &row, &err);
+        alloc_fail_after(-1);
+        is_done = status == STATUS_OK;
+        assert_true(is_done || status == STATUS_NO_MEMORY);
+        if (is_done) {
+            assert_int_equal(row->count, 5);
+            assert_int_equal(row->items[0].integer, 0);
+            assert_true(row->items[1].real == 1);
+            assert_int_equal(row->items[2].items[1].integer, 4);
+            assert_true(row->items[3].items[1].real == 2.5);
+            assert_int_equal(row->items[4].items[1].integer, -6);
+        }
+        avro_reader_destroy(reader);
+        arena_deinit(&arena);
+    }
+    buf_deinit(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_hostile_schemas), cmocka_unit_test(test_exponential_schema),
-        cmocka_unit_test(test_sources),         cmocka_unit_test(test_memory_failures),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_hostile_schemas),
+        cmocka_unit_test(test_exponential_schema),
+        cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_memory_failures),
+        cmocka_unit_test(test_resolution_memory_failures),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
