@@ -226,3 +226,62 @@ def test_help_of_what_reads_files_names_their_exits(words):
     text = run(*words, "--help", expect=0).stdout
     exits = {line.split()[0] for line in text.partition("Exit code:")[2].splitlines() if line.strip()}
     assert {"0", "2", "3", "5", "6", "71", "74"} <= exits
+
+
+# ---- a standard output that takes no more ----
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("files")
+    (directory / "a.ndjson").write_text('{"a":1}\n{"a":2}\n')
+    for name in ("a.parquet", "a.arrow", "a.avro"):
+        run("convert", directory / "a.ndjson", directory / name, expect=0)
+    return directory
+
+
+def refuses_to_lose(words):
+    """0 before, and 74 for the same words: what a command prints is checked at its end."""
+    assert run(*words, expect=0).stdout, words
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sluice.BINARY, *map(str, words)], stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=60)
+    assert (done.returncode, "standard output takes no more" in done.stderr) == (74, True), (words, done)
+
+
+@pytest.mark.parametrize("words", [("--help",), ("convert", "--help"), ("version",), ("version", "--json"),
+                                   ("config", "show"), ("config", "show", "--json"), ("config", "check"),
+                                   ("config", "reference"), ("tables", "columns"),
+                                   ("tables", "columns", "otel.logs", "--json")], ids=" ".join)
+def test_full_output_of_what_is_known(words):
+    refuses_to_lose(words)
+
+
+@pytest.mark.parametrize("word", ["arrow schema", "arrow cat", "arrow verify", "avro schema", "avro cat",
+                                  "parquet schema", "parquet meta", "parquet cat", "parquet head", "parquet explain",
+                                  "parquet pages", "parquet verify"])
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
+def test_full_output_of_what_reads_files(files, word, more):
+    refuses_to_lose((*word.split(), files / f"a.{word.split()[0]}", *more))
+
+
+def test_full_output_of_convert_leaves_the_file(files):
+    refuses_to_lose(("convert", files / "a.ndjson", files / "b.csv", "--force"))
+    assert (files / "b.csv").read_text() == "a\n1\n2\n"
+
+
+def test_full_output_beside_a_server(server, tmp_path):
+    run("gen", "--profile", "logs", "--items", 50, "--commit", "force", "--otlp-http-port", server.otlp, expect=0)
+    ports = ("--data-dir", server.directory, "--otlp-http-port", server.otlp, "--api-port", server.api)
+    for words in (("status",), ("status", "--json"), ("watermark",), ("watermark", "--json"), ("tables", "list"),
+                  ("tables", "list", "--json"), ("gen", "--profile", "logs", "--items", 5)):
+        refuses_to_lose((*words, *ports))
+
+
+def test_full_output_of_one_job_commands(tmp_path):
+    server = sluice.Server(tmp_path / "data", "--publish-interval", "1h").start()
+    run("gen", "--profile", "logs", "--items", 50, "--otlp-http-port", server.otlp, expect=0)
+    server.stop()
+    where = ("--data-dir", server.directory, "--otlp-http-port", 0, "--api-port", 0, "--log-port", 0)
+    for words in (("doctor",), ("doctor", "--json"), ("publish",), ("log", "ls"),
+                  ("log", "ls", "--json"), ("log", "cat"), ("log", "repair")):
+        refuses_to_lose((*words, *where))

@@ -27,9 +27,9 @@ static const char exit_of_deciding[] =
     "5   a limit is reached: a value, a page or a message larger than is read\n"                   \
     "6   a part of the format that is not supported\n"                                             \
     "71  out of memory\n"
-static const char exit_of_reading[] =
-    "0   done\n2   damage, or another format\n"
-    "3   there is no such file\n" EXIT_OF_LIMITS "74  it could not be read";
+static const char exit_of_reading[] = "0   done\n2   damage, or another format\n"
+                                      "3   there is no such file\n" EXIT_OF_LIMITS
+                                      "74  it could not be read, or standard output takes no more";
 static const char exit_of_command[] = "that of the command";
 
 static const struct command commands[] = {
@@ -420,7 +420,7 @@ static const struct command commands[] = {
         .example = "sluice convert FILE.parquet FILE.arrow",
         .exits = "0   done\n2   damage, another format, or a type that OUT's format has not\n"
                  "3   there is no such file\n4   OUT is there already\n" EXIT_OF_LIMITS
-                 "74  it could not be read, or OUT not be written",
+                 "74  it could not be read, OUT not be written, or standard output takes no more",
     },
     {
         .name = "config",
@@ -568,4 +568,6 @@ void command_help(const struct command *command, struct buf *out)
         buf_put_text(out, "\nFlags: the settings of `sluice --help`.\n");
     buf_format(out, "\nExample:\n  %s\n\nExit code:\n  ", command->example);
     put_lines(out, command->exits, 2);
+    if (command->exits != exit_of_command && !strstr(command->exits, "\n74 "))
+        buf_put_text(out, "  74  standard output takes no more\n");
 }

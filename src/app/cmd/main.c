@@ -230,7 +230,7 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     struct error err;
     struct invocation invocation = {.env = env_real()};
@@ -262,4 +262,16 @@ int main(int argc, char **argv)
         return status_exit_code(STATUS_USAGE);
     log_set_level(level_of(invocation.settings.log_level));
     return command->run(&invocation);
+}
+
+/* No command looks at what it prints; a stream keeps that it failed. */
+int main(int argc, char **argv)
+{
+    struct error err;
+    int exit_code = run(argc, argv);
+    bool is_printed = fflush(stdout) == 0;
+    if (exit_code || (is_printed && !ferror(stdout)))
+        return exit_code;
+    error_set(&err, STATUS_IO, "standard output takes no more");
+    return cmd_fail(&err);
 }
