@@ -32,6 +32,7 @@ enum env_open_flags {
                         other than its blocks */
     ENV_DSYNC = 64,  /* O_DSYNC: each write is durable when it returns, as if env_sync had followed
                         for these bytes alone */
+    ENV_PRIVATE = 128, /* with ENV_CREATE: its owner's alone; else its group may read it too */
 };
 
 struct env_stat {
@@ -40,6 +41,8 @@ struct env_stat {
     uint64_t device, inode;
     uint32_t link_count;
     bool is_directory;
+    bool is_pipe; /* or a socket: it has no offsets; what is left of it is only known at its end */
+    bool is_device;      /* a terminal too */
     int64_t modified_ns; /* Unix time */
 };
 

@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -56,7 +58,7 @@ static enum status real_open(struct env *env, const char *path, unsigned flags,
     if (!file)
         return error_set(err, STATUS_NO_MEMORY, "open %s: out of memory", path);
     do
-        file->fd = open(path, mode, 0640);
+        file->fd = open(path, mode, flags & ENV_PRIVATE ? 0600 : 0640);
     while (file->fd < 0 && errno == EINTR);
     if (file->fd < 0) {
         int code = errno;
@@ -173,6 +175,8 @@ static void fill_stat(const struct stat *from, struct env_stat *to)
         .inode = (uint64_t)from->st_ino,
         .link_count = (uint32_t)from->st_nlink,
         .is_directory = S_ISDIR(from->st_mode),
+        .is_pipe = S_ISFIFO(from->st_mode) || S_ISSOCK(from->st_mode),
+        .is_device = S_ISCHR(from->st_mode) || S_ISBLK(from->st_mode),
         .modified_ns = (int64_t)from->st_mtim.tv_sec * 1000000000 + from->st_mtim.tv_nsec,
     };
 }
@@ -201,6 +205,66 @@ static enum status real_file_stat(struct env_file *base, struct env_stat *out_st
         return error_set_errno(err, errno, "stat %s", file->name);
     fill_stat(&stat, out_stat);
     return STATUS_OK;
+}
+
+/* A file without a name, of this process alone; in memory where the file system has none. */
+static int open_unnamed(void)
+{
+    const char *dir = getenv("TMPDIR");
+    int fd = open(dir && dir[0] ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : memfd_create("sluice-spool", MFD_CLOEXEC);
+}
+
+static enum status write_whole(int fd, const char *data, size_t bytes, struct error *err)
+{
+    while (bytes > 0) {
+        ssize_t part = write(fd, data, bytes);
+        if (part < 0 && errno != EINTR)
+            return error_set_errno(err, errno, "write what a pipe gave into $TMPDIR or /tmp");
+        data += part > 0 ? part : 0;
+        bytes -= part > 0 ? (size_t)part : 0;
+    }
+    return STATUS_OK;
+}
+
+static enum status spool(int from, int to, const char *name, uint64_t bytes_max, struct error *err)
+{
+    enum { CHUNK_BYTES = 1 << 16 };
+    char *chunk = mem_alloc(CHUNK_BYTES);
+    uint64_t total = 0;
+    enum status status = chunk ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "out of memory");
+    while (status == STATUS_OK) {
+        ssize_t part = read(from, chunk, CHUNK_BYTES);
+        if (part == 0)
+            break;
+        if (part < 0 && errno == EINTR)
+            continue;
+        total += part > 0 ? (uint64_t)part : 0;
+        if (part < 0)
+            status = error_set_errno(err, errno, "read %s", name);
+        else if (total > bytes_max)
+            status = error_set(err, STATUS_LIMIT,
+                               "%s: more than %llu bytes from a pipe; a file may have more", name,
+                               (unsigned long long)bytes_max);
+        else
+            status = write_whole(to, chunk, (size_t)part, err);
+    }
+    mem_free(chunk);
+    return status;
+}
+
+enum status os_file_spool(struct env_file *base, uint64_t bytes_max, struct error *err)
+{
+    struct real_file *file = real_file(base);
+    CHECK(base->ops == &real_ops);
+    int fd = open_unnamed();
+    if (fd < 0)
+        return error_set_errno(err, errno, "a place for what a pipe gives");
+    enum status status = spool(file->fd, fd, file->name, bytes_max, err);
+    close(status == STATUS_OK ? file->fd : fd);
+    if (status == STATUS_OK)
+        file->fd = fd;
+    return status;
 }
 
 static enum status real_lock(struct env_file *base, struct error *err)
@@ -493,6 +557,18 @@ static void *thread_main(void *context)
     return NULL;
 }
 
+/* What ends the process reaches the thread that began it, which makes and names files. */
+static void block_endings(sigset_t *out_before)
+{
+    sigset_t endings;
+    sigemptyset(&endings);
+    sigaddset(&endings, SIGHUP);
+    sigaddset(&endings, SIGINT);
+    sigaddset(&endings, SIGQUIT);
+    sigaddset(&endings, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &endings, out_before);
+}
+
 static enum status real_thread_start(struct env *env, const char *name, void (*run)(void *context),
                                      void *context, struct env_thread **out_thread,
                                      struct error *err)
@@ -504,7 +580,10 @@ static enum status real_thread_start(struct env *env, const char *name, void (*r
     thread->base.ops = &real_ops;
     thread->run = run;
     thread->context = context;
+    sigset_t before;
+    block_endings(&before);
     int code = pthread_create(&thread->thread, NULL, thread_main, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0) {
         mem_free(thread);
         return error_set_errno(err, code, "start thread %s", name);

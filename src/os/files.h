@@ -37,6 +37,19 @@ enum status files_remove(struct env *env, const char *path, struct error *err) M
 enum status os_absolute_path(const char *path, char out[PATH_BYTES_MAX],
                              struct error *err) MUST_CHECK;
 
+/* Puts what is left of a real pipe into a file without a name, below $TMPDIR or /tmp, for which the
+ * handle stands then. LIMIT: more than `bytes_max`. */
+enum status os_file_spool(struct env_file *file, uint64_t bytes_max, struct error *err) MUST_CHECK;
+
+/* The mode of the file `like`, where it is there; else that of new files (0666 less the umask). A
+ * file system without modes is fine. By the thread that makes files. */
+enum status os_file_mode_as(const char *path, const char *like, struct error *err) MUST_CHECK;
+
+/* From here on SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU and SIGXFSZ remove `path`, there or not,
+ * before they end the process. NULL: nothing any more. One path at a time, copied; by the thread
+ * that began the process. Signals that are ignored, or watched (os_signals_watch), stay so. */
+void os_remove_at_signals(const char *path);
+
 /* The directory part of `path` ("." if none). */
 void path_parent(char out[PATH_BYTES_MAX], const char *path);
 

@@ -400,6 +400,43 @@ static void test_files_replace_and_lock(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* What a pipe gives has offsets then; not more of it than is wanted. */
+static void test_pipes_are_spooled(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/sluice_pipe_XXXXXX", path[PATH_BYTES_MAX], command[3 * PATH_BYTES_MAX],
+         got[4];
+    struct env *env = env_real();
+    struct env_file *file;
+    struct env_stat stat;
+    struct error err;
+    size_t bytes;
+    assert_non_null(mkdtemp(dir));
+    assert_ok(path_join(path, dir, "pipe", &err));
+    for (uint64_t bytes_max = 99999; bytes_max <= 100000; bytes_max++) {
+        snprintf(command, sizeof command,
+                 "rm -f %s; mkfifo %s && (head -c 99997 /dev/zero; printf end) > %s 2> %s.err &",
+                 path, path, path, path);
+        assert_int_equal(system(command), 0);
+        while (env_path_stat(env, path, &stat, &err) != STATUS_OK || !stat.is_pipe)
+            env_sleep_ms(env, 1);
+        assert_ok(env_open(env, path, ENV_READ, &file, &err));
+        if (bytes_max < 100000) {
+            assert_status(STATUS_LIMIT, os_file_spool(file, bytes_max, &err));
+        } else {
+            assert_ok(os_file_spool(file, bytes_max, &err));
+            assert_ok(env_file_stat(file, &stat, &err));
+            assert_true(!stat.is_pipe && stat.bytes == 100000);
+            assert_ok(env_read(file, 99997, got, sizeof got, &bytes, &err));
+            assert_true(bytes == 3 && memcmp(got, "end", 3) == 0);
+        }
+        env_close(file);
+        assert_ok(env_remove(env, path, &err));
+    }
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_dates),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_files_replace_and_lock),
+        cmocka_unit_test(test_pipes_are_spooled),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
