@@ -29,7 +29,8 @@ static const char exit_of_deciding[] =
     "71  out of memory\n"
 static const char exit_of_reading[] = "0   done\n2   damage, or another format\n"
                                       "3   there is no such file\n" EXIT_OF_LIMITS
-                                      "74  it could not be read, or standard output takes no more";
+                                      "74  it could not be read, or standard output takes no more\n"
+                                      "75  no room for what a pipe gives, below $TMPDIR or /tmp";
 static const char exit_of_command[] = "that of the command";
 
 static const struct command commands[] = {
@@ -415,12 +416,14 @@ static const struct command commands[] = {
                   {"--page-version", "N", "Parquet: 1 (default) or 2"},
                   {"--row-group-rows", "N", "Parquet: 122,880"},
                   {"--threads", "N", "Parquet: one a core, 64 at most"},
+                  {"--from", "ENDING", "of IN, where its name has none: csv for /dev/stdin"},
                   {"--force", NULL, "replaces OUT"},
                   FLAG_JSON},
         .example = "sluice convert FILE.parquet FILE.arrow",
         .exits = "0   done\n2   damage, another format, or a type that OUT's format has not\n"
                  "3   there is no such file\n4   OUT is there already\n" EXIT_OF_LIMITS
-                 "74  it could not be read, OUT not be written, or standard output takes no more",
+                 "74  it could not be read, OUT not be written, or standard output takes no more\n"
+                 "75  no room for OUT, or for what a pipe gives: a disk or a quota is full",
     },
     {
         .name = "config",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sluice convert IN OUT: from one format to another, by the endings of the names. The output
- * appears whole, under its name, or not at all.
+ * appears whole, under its name, or not at all; signals that end the process take it with them.
  */
 #include "app/cmd/convert_internal.h"
 
@@ -63,8 +63,13 @@ static enum status output_open(struct env *env, const char *path, struct output 
     if (snprintf(out_output->temporary, PATH_BYTES_MAX, "%s.%016llx.tmp", path,
                  (unsigned long long)random) >= PATH_BYTES_MAX)
         return error_set(err, STATUS_USAGE, "%.200s: name too long", path);
-    return env_open(env, out_output->temporary, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE,
-                    &out_output->file, err);
+    os_remove_at_signals(out_output->temporary);
+    enum status status =
+        env_open(env, out_output->temporary, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE | ENV_PRIVATE,
+                 &out_output->file, err);
+    if (status != STATUS_OK)
+        os_remove_at_signals(NULL);
+    return status;
 }
 
 /* `status`: of what was written. */
@@ -73,6 +78,8 @@ static enum status output_close(struct output *output, bool must_replace, enum s
 {
     struct error ignored;
     char parent[PATH_BYTES_MAX];
+    if (status == STATUS_OK)
+        status = os_file_mode_as(output->temporary, output->path, err);
     if (status == STATUS_OK)
         status = env_sync(output->file, err);
     env_close(output->file);
@@ -83,10 +90,13 @@ static enum status output_close(struct output *output, bool must_replace, enum s
     if (status == STATUS_EXISTS)
         error_set(err, STATUS_EXISTS, "%.200s is there already; --force replaces it", output->path);
     path_parent(parent, output->path);
-    if (status == STATUS_OK)
-        return env_dir_sync(output->env, parent, err);
-    enum status removed = env_remove(output->env, output->temporary, &ignored);
-    UNUSED(removed);
+    if (status == STATUS_OK) {
+        status = env_dir_sync(output->env, parent, err);
+    } else {
+        enum status removed = env_remove(output->env, output->temporary, &ignored);
+        UNUSED(removed);
+    }
+    os_remove_at_signals(NULL);
     return status;
 }
 
@@ -97,6 +107,7 @@ enum { THREADS_MAX = 64 };
 struct conversion {
     enum file_format from, to;
     struct write_flags flags;
+    const char *from_name; /* of `from`, as was said; NULL: by IN's name */
     bool must_replace;
     uint64_t rows;
 };
@@ -151,6 +162,17 @@ static enum status convert_file(struct env *env, struct conversion *conversion, 
     return status;
 }
 
+/* `name`: an ending, for files whose names have none; NULL: not said. */
+static enum status format_of_input(const char *path, const char *name, enum file_format *out_format,
+                                   struct error *err)
+{
+    char as_path[64];
+    if (!name)
+        return format_of_path(path, out_format, err);
+    snprintf(as_path, sizeof as_path, "--from .%s", name[0] == '.' ? name + 1 : name);
+    return format_of_path(as_path, out_format, err);
+}
+
 /* With threads for a format that spreads its work. */
 static enum status convert_with_threads(struct env *env, struct conversion *conversion,
                                         const char *from, const char *to, struct error *err)
@@ -158,7 +180,7 @@ static enum status convert_with_threads(struct env *env, struct conversion *conv
     struct write_flags *flags = &conversion->flags;
     uint64_t threads = flags->threads ? flags->threads : os_cpu_count();
     struct pool *pool = NULL;
-    TRY(format_of_path(from, &conversion->from, err));
+    TRY(format_of_input(from, conversion->from_name, &conversion->from, err));
     TRY(format_of_path(to, &conversion->to, err));
     if (conversion->to == FORMAT_PARQUET && threads > 1) {
         TRY(pool_create(env, (unsigned)(threads < THREADS_MAX ? threads : THREADS_MAX), &pool,
@@ -201,6 +223,7 @@ int cmd_convert(struct invocation *invocation)
     struct conversion conversion = {0};
     bool as_json = cmd_take_flag(invocation, "--json");
     conversion.must_replace = cmd_take_flag(invocation, "--force");
+    conversion.from_name = cmd_take_option(invocation, "--from");
     if (!take_write_flags(invocation, &conversion.flags))
         return 2;
     env_random(invocation->env, conversion.flags.random, sizeof conversion.flags.random);

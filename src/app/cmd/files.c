@@ -20,13 +20,27 @@ static enum status read_input(void *context, uint64_t offset, size_t bytes, void
     return STATUS_OK;
 }
 
+/* Readers go where they want in a file; what a pipe gives is kept until they have. */
+static enum status make_readable(struct env_file *file, struct env_stat *out_stat,
+                                 struct error *err)
+{
+    static const uint64_t pipe_bytes_max = (uint64_t)16 << 30;
+    TRY(env_file_stat(file, out_stat, err));
+    if (out_stat->is_directory || out_stat->is_device)
+        return error_set(err, STATUS_INVALID, "not a regular file");
+    if (!out_stat->is_pipe)
+        return STATUS_OK;
+    TRY(os_file_spool(file, pipe_bytes_max, err));
+    return env_file_stat(file, out_stat, err);
+}
+
 enum status input_open(struct env *env, const char *path, struct input *out_input,
                        struct error *err)
 {
     struct env_stat stat;
     struct env_file *file;
     TRY(env_open(env, path, ENV_READ, &file, err));
-    if (env_file_stat(file, &stat, err) != STATUS_OK) {
+    if (make_readable(file, &stat, err) != STATUS_OK) {
         env_close(file);
         return error_prefix(err, "%.200s", path);
     }

@@ -18,6 +18,7 @@ struct input {
     struct byte_source source; /* borrows `file` */
 };
 
+/* A file, or a pipe, which is read to its end first. INVALID for what is neither. */
 enum status input_open(struct env *env, const char *path, struct input *out_input,
                        struct error *err) MUST_CHECK;
 void input_close(struct input *input);
