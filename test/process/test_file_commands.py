@@ -10,6 +10,10 @@ import subprocess
 import threading
 import time
 
+import fastavro
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
 import pytest
 
 import sluice
@@ -194,3 +198,89 @@ def test_until_it_is_whole_it_is_its_owners_alone(tmp_path, large):
         pass
     assert stat.S_IMODE(names[0].stat().st_mode) == 0o600 and names[0].suffix == ".tmp"
     assert process.wait(timeout=60) == 0
+
+
+# ---- what is asked wrongly ----
+
+@pytest.mark.parametrize("flag, values, most", [("--row-group-rows", (0, 2**31, 2**64, "-1", "1e3"), 2**31 - 1),
+                                                ("--threads", (0, 65, 99999999999), 64),
+                                                ("--page-version", (0, 3), 2)])
+def test_numbers_that_cannot_be_kept_are_refused(tmp_path, files, flag, values, most):
+    for value in values:
+        text = run("convert", files / "a.ndjson", tmp_path / "out.parquet", flag, value, expect=2).stderr
+        assert text == f"sluice: {flag} {value}: a whole number from 1 to {most} is needed\n"
+    assert not list(tmp_path.iterdir())
+    for value in (1 if flag != "--row-group-rows" else 100, most):
+        run("convert", files / "a.ndjson", tmp_path / "out.parquet", flag, value, "--force")
+
+
+def test_arrow_verify_says_each_file_as_json(tmp_path, files):
+    """A damaged file had no line."""
+    (tmp_path / "cut").write_bytes((files / "a.arrow").read_bytes()[:-300])
+    (tmp_path / "other").write_bytes(b"nothing of this kind" * 10)
+    names = [files / "a.arrow", tmp_path / "cut", tmp_path / "none", tmp_path / "other", files / "a.arrows"]
+    done = run("arrow", "verify", "--json", *names, expect=2)
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [s["file"] for s in said] == list(map(str, names))
+    assert [s["ok"] for s in said] == [True, False, False, False, True]
+    assert [s["rows"] for s in said if s["ok"]] == [30000, 30000] and said[0]["container"] == "file"
+    assert [s["status"] for s in said if not s["ok"]][1] == "NOT_FOUND" and done.stderr.count("\nsluice: ") == 2
+    for bad in (s for s in said if not s["ok"]):
+        assert bad["error"] in done.stderr and "offset" in bad
+    assert run("arrow", "verify", "--json", tmp_path / "none", expect=3).stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind, value, where", [
+    ("string", "XXXX", "v"), (["null", "string"], "XXXX", "v"), ({"type": "array", "items": "string"}, ["a", "XXXX"], "v"),
+    ({"type": "map", "values": "string"}, {"k": "XXXX"}, "v"), ({"type": "map", "values": "long"}, {"XXXX": 1}, "v"),
+    ({"type": "record", "name": "inner", "fields": [{"name": "t", "type": "string"}]}, {"t": "XXXX"}, "v")], ids=str)
+def test_avro_text_that_is_none(tmp_path, kind, value, where):
+    """It became U+FFFD, and the exit code was 0: convert refuses it."""
+    path = tmp_path / "in.avro"
+    schema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}, {"name": "v", "type": kind}]}
+    with open(path, "wb") as file:
+        fastavro.writer(file, schema, [{"n": 1, "v": value}], codec="null")
+    assert "XXXX" in run("avro", "cat", path).stdout
+    data = path.read_bytes()
+    for wrong in (b"\xff\xfe\xfd\xfc", b"\xc0\x80ab", b"\xed\xa0\x80a", b"abc\xc3"):
+        path.write_bytes(data.replace(b"XXXX", wrong))
+        done = run("avro", "cat", path, expect=2)
+        assert not done.stdout and done.stderr == f"sluice: {path}: Avro: column {where}: text that is no UTF-8\n"
+        assert run("avro", "cat", "--columns", "n", path).stdout == '{"n":1}\n'
+        run("avro", "cat", "--columns", "v", path, expect=2)
+        run("convert", path, tmp_path / "out.ndjson", expect=2)
+
+
+def test_columns_of_flags_have_the_same_names(tmp_path):
+    """--encoding and --bloom wanted l.list.element, where --columns takes l.element."""
+    table = pa.table({
+        "l": pa.array([["a", "b"], None, ["c"]]), "s": pa.array([{"x.y": "1", "z": [{"element": "d"}]}] * 3),
+        "m": pa.array([[("k", "v")]] * 3, pa.map_(pa.string(), pa.string())),
+        "n": pa.array([[("k", ["v"])]] * 3, pa.map_(pa.string(), pa.list_(pa.string()))),
+        'q"q': pa.array(["e"] * 3), "a.b": pa.array(["f"] * 3)})
+    with pa.OSFile(str(tmp_path / "in.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    leaves = {  # the format's path: as --columns, and as --encoding and --bloom took it before
+        "l.list.element": ("l.element", "l.list.element", "l", "l.list", '"l".element', '"l"."element"'),
+        "s.x.y": ('s."x.y"', "s.x.y", '"s"."x.y"'),
+        "s.z.list.element.element": ("s.z.element.element", "s.z.list.element.element", "s.z", "s.z.element"),
+        "m.key_value.key": ("m.key", "m.key_value.key"), "m.key_value.value": ("m.value", "m.key_value.value"),
+        "n.key_value.value.list.element": ("n.value.element", "n.key_value.value.list.element", "n.value",
+                                           "n.value.list.element"),
+        'q"q': ('q"q', '"q""q"'), "a.b": ("a.b", '"a.b"')}
+    out = tmp_path / "out.parquet"
+    for leaf, names in leaves.items():
+        for name in names:
+            run("convert", tmp_path / "in.arrow", out, "--force", "--bloom", name, "--encoding", f"{name}=delta-bytes")
+            group = pq.ParquetFile(out).metadata.row_group(0)
+            columns = [group.column(i) for i in range(group.num_columns)]
+            assert [c.path_in_schema for c in columns if "DELTA_BYTE_ARRAY" in c.encodings] == [leaf], name
+            run("convert", tmp_path / "in.arrow", out, "--force", "--bloom", name)
+            whole = out.read_bytes()
+            run("convert", tmp_path / "in.arrow", out, "--force", "--bloom", names[0])
+            assert out.read_bytes() == whole
+        run("parquet", "cat", "--columns", names[0], out)
+    for wrong in ("l.elements", "l.item", "l.element.x", "m.keys", "l.", "", '"l', '"l"x', "s.x", "l.list.list"):
+        for words in (("--bloom", wrong), ("--encoding", f"{wrong}=plain")):
+            text = run("convert", tmp_path / "in.arrow", out, "--force", *words, expect=2).stderr
+            assert f"no column {wrong}" in text

@@ -102,19 +102,35 @@ static enum status print_batch(struct request *request, struct arrow_batch *batc
 /* ---- verify ---- */
 
 /* The reader has checked everything on the way; here is what it saw. */
-static void print_facts(const struct arrow_file *file, bool as_json)
+static void print_facts(const struct arrow_file *file)
 {
     struct arrow_file_facts facts = arrow_file_facts(file);
-    const char *container = facts.container == ARROW_FILE ? "file" : "stream";
-    if (as_json)
-        printf("{\"container\":\"%s\",\"rows\":%" PRIu64 ",\"record_batches\":%" PRIu64
-               ",\"dictionaries\":%" PRIu64 ",\"columns\":%u,\"end_mark\":%s}\n",
-               container, facts.row_count, facts.batch_count, facts.dictionary_count,
-               arrow_file_schema(file)->field_count, facts.has_end_mark ? "true" : "false");
-    else
-        printf("%s: %" PRIu64 " rows in %" PRIu64 " record batches and %u columns are whole%s\n",
-               container, facts.row_count, facts.batch_count, arrow_file_schema(file)->field_count,
-               facts.has_end_mark ? "" : "; it ends without a mark");
+    printf("%s: %" PRIu64 " rows in %" PRIu64 " record batches and %u columns are whole%s\n",
+           facts.container == ARROW_FILE ? "file" : "stream", facts.row_count, facts.batch_count,
+           arrow_file_schema(file)->field_count,
+           facts.has_end_mark ? "" : "; it ends without a mark");
+}
+
+static void write_facts(struct json_writer *json, const struct arrow_file *file)
+{
+    struct arrow_file_facts facts = arrow_file_facts(file);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } members[] = {
+        {"rows", facts.row_count},
+        {"record_batches", facts.batch_count},
+        {"dictionaries", facts.dictionary_count},
+        {"columns", arrow_file_schema(file)->field_count},
+    };
+    json_write_key(json, "container");
+    json_write_text(json, facts.container == ARROW_FILE ? "file" : "stream");
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        json_write_key(json, members[i].name);
+        json_write_u64(json, members[i].value);
+    }
+    json_write_key(json, "end_mark");
+    json_write_bool(json, facts.has_end_mark);
 }
 
 /* ---- the command ---- */
@@ -156,9 +172,58 @@ static enum status look(void *context, struct byte_source source, struct error *
     else
         status = walk(request, file, err);
     if (request->word == VERIFY && status == STATUS_OK)
-        print_facts(file, request->as_json);
+        print_facts(file);
     arrow_file_close(file);
     return status;
+}
+
+/* One line; what is wrong stands on stderr too. */
+static enum status verify_as_json(struct request *request, struct env *env, const char *path,
+                                  struct error *err)
+{
+    struct arrow_limits limits = files_arrow_limits();
+    struct arrow_file *file = NULL;
+    struct input input;
+    struct json_writer json;
+    struct buf out = {0};
+    enum status status = input_open(env, path, &input, err);
+    bool is_open = status == STATUS_OK;
+    if (status == STATUS_OK)
+        status = arrow_file_open(input.source, &limits, &file, err);
+    if (status == STATUS_OK)
+        status = walk(request, file, err);
+    json_writer_init(&json, &out);
+    json_write_object_begin(&json);
+    json_write_key(&json, "file");
+    json_write_text(&json, path);
+    json_write_key(&json, "ok");
+    json_write_bool(&json, status == STATUS_OK);
+    if (status == STATUS_OK)
+        write_facts(&json, file);
+    else
+        files_write_failure(&json, err);
+    json_write_object_end(&json);
+    buf_put_byte(&out, '\n');
+    cmd_print(&out);
+    arrow_file_close(file);
+    if (is_open)
+        input_close(&input);
+    if (is_open && status != STATUS_OK)
+        error_prefix(err, "%.200s", path);
+    return status;
+}
+
+static int verify_each_as_json(struct request *request, const struct invocation *invocation)
+{
+    int exit_code = 0;
+    for (int i = 1; i < invocation->argc; i++) {
+        struct error err;
+        if (verify_as_json(request, invocation->env, invocation->argv[i], &err) == STATUS_OK)
+            continue;
+        int code = fail_of_file(&err);
+        exit_code = exit_code ? exit_code : code;
+    }
+    return exit_code;
 }
 
 int cmd_arrow(struct invocation *invocation)
@@ -174,5 +239,7 @@ int cmd_arrow(struct invocation *invocation)
         request.word++;
     if (request.word == WORD_COUNT || invocation->argc < 2)
         return cmd_usage("arrow schema, cat or verify, and files");
+    if (request.word == VERIFY && request.as_json)
+        return verify_each_as_json(&request, invocation);
     return input_each(invocation, 1, look, &request);
 }

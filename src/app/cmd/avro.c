@@ -272,6 +272,40 @@ static enum status choose_fields(const struct request *request, const struct avr
     return status;
 }
 
+/* JSON holds no other text. */
+static bool is_text_valid(const struct avro_value *value)
+{
+    enum avro_kind kind = value->type->kind;
+    bool is_valid = kind != AVRO_STRING || utf8_is_valid(value->bytes.data, value->bytes.length);
+    if (kind != AVRO_RECORD && kind != AVRO_MAP && kind != AVRO_ARRAY)
+        return is_valid;
+    for (uint32_t i = 0; is_valid && i < value->count; i++) {
+        const struct avro_value *item = &value->items[i];
+        bool is_key = kind == AVRO_MAP && i % 2 == 0;
+        is_valid =
+            is_key ? utf8_is_valid(item->bytes.data, item->bytes.length) : is_text_valid(item);
+    }
+    return is_valid;
+}
+
+/* Of the fields that are printed. */
+static enum status check_text(const struct request *request, const struct chosen_columns *chosen,
+                              const struct avro_value *record, struct error *err)
+{
+    if (record->type->kind != AVRO_RECORD)
+        return is_text_valid(record)
+                   ? STATUS_OK
+                   : error_set(err, STATUS_INVALID, "Avro: text that is no UTF-8");
+    uint32_t count = request->columns ? chosen->schema.field_count : record->count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = request->columns ? chosen->indices[i] : i;
+        if (!is_text_valid(&record->items[at]))
+            return error_set(err, STATUS_INVALID, "Avro: column %.100s: text that is no UTF-8",
+                             record->type->fields[at].name);
+    }
+    return STATUS_OK;
+}
+
 static void write_chosen(struct json_writer *json, const struct chosen_columns *chosen,
                          const struct avro_value *record)
 {
@@ -297,6 +331,8 @@ static enum status print_rows(struct request *request, struct avro_reader *reade
         const struct avro_value *record;
         arena_clear(&arena);
         status = avro_reader_next(reader, &arena, &record, err);
+        if (status == STATUS_OK)
+            status = check_text(request, &chosen, record, err);
         if (status != STATUS_OK)
             break;
         row_begin(&request->printer);

@@ -207,14 +207,31 @@ static bool take_all(struct invocation *invocation, const char *name, const char
     return true;
 }
 
+/* A number from 1 to `max`; what is not said stays 0. */
+static bool take_count(struct invocation *invocation, const char *name, uint64_t max,
+                       uint64_t *inout_count)
+{
+    const char *text = cmd_take_option(invocation, name);
+    uint64_t count;
+    if (!text)
+        return true;
+    if (parse_u64(text, strlen(text), &count) && count >= 1 && count <= max) {
+        *inout_count = count;
+        return true;
+    }
+    cmd_usage("%s %s: a whole number from 1 to %llu is needed", name, text,
+              (unsigned long long)max);
+    return false;
+}
+
 static bool take_write_flags(struct invocation *invocation, struct write_flags *flags)
 {
     flags->compression = cmd_take_option(invocation, "--compression");
     return take_all(invocation, "--encoding", flags->encodings, &flags->encoding_count) &&
            take_all(invocation, "--bloom", flags->blooms, &flags->bloom_count) &&
-           cmd_take_number(invocation, "--page-version", &flags->page_version) &&
-           cmd_take_number(invocation, "--row-group-rows", &flags->row_group_rows) &&
-           cmd_take_number(invocation, "--threads", &flags->threads);
+           take_count(invocation, "--page-version", 2, &flags->page_version) &&
+           take_count(invocation, "--row-group-rows", INT32_MAX, &flags->row_group_rows) &&
+           take_count(invocation, "--threads", THREADS_MAX, &flags->threads);
 }
 
 int cmd_convert(struct invocation *invocation)

@@ -39,8 +39,89 @@ static const char *const encodings[] = {
     [PARQUET_VALUES_BYTE_STREAM_SPLIT + 1] = NULL,
 };
 
+/* ---- columns ---- */
+
+/* A step of a path, bare or in quotes with each quote twice, that is `name`; what follows it, or
+ * NULL. */
+static const char *skip_step(const char *path, const char *name)
+{
+    size_t length = strlen(name);
+    const char *at = path;
+    if (strncmp(path, name, length) == 0 && (path[length] == '.' || !path[length]))
+        return path + length;
+    if (*at++ != '"')
+        return NULL;
+    for (; *name && *at == *name; name++, at++)
+        if (*name == '"' && *++at != '"')
+            return NULL;
+    return !*name && at[0] == '"' && (at[1] == '.' || !at[1]) ? at + 1 : NULL;
+}
+
+static bool put_path(const struct arrow_field *field, const char *name, const char *path,
+                     struct buf *out);
+
+/* What stands behind a field's own step: "", or ".key.a". False, and `out` as it was, if nothing is
+ * there. */
+static bool put_steps_below(const struct arrow_field *field, const char *path, struct buf *out)
+{
+    static const char *const pair[] = {"key", "value"};
+    bool is_list = field->type == ARROW_LIST, is_map = field->type == ARROW_MAP;
+    if (!*path)
+        return true;
+    if (is_list || is_map) {
+        const char *inner = is_list ? "list" : "key_value", *behind = skip_step(path + 1, inner);
+        buf_format(out, ".%s", inner);
+        path = behind ? behind : path; /* the format's own paths have it */
+    }
+    for (uint32_t i = 0; *path && i < field->child_count; i++) {
+        const struct arrow_field *child = &field->children[i];
+        size_t length = out->length;
+        buf_put_byte(out, '.');
+        if (put_path(child, is_list ? "element" : is_map ? pair[i] : child->name, path + 1, out))
+            return true;
+        buf_truncate(out, length);
+    }
+    return !*path;
+}
+
+static bool put_path(const struct arrow_field *field, const char *name, const char *path,
+                     struct buf *out)
+{
+    const char *behind = skip_step(path, name);
+    size_t length = out->length;
+    if (!behind)
+        return false;
+    buf_put_text(out, name);
+    if (put_steps_below(field, behind, out))
+        return true;
+    buf_truncate(out, length);
+    return false;
+}
+
+/* The path of the format's own ("l.list.element") for one as --columns takes it ("l.element"). One
+ * of no column stays as it is, for the writer to name. */
+static enum status find_path(const struct arrow_schema *schema, const char *path,
+                             struct arena *arena, const char **out_path, struct error *err)
+{
+    struct buf out = {0};
+    bool is_found = false;
+    for (uint32_t i = 0; !is_found && i < schema->field_count; i++)
+        is_found = put_path(&schema->fields[i], schema->fields[i].name, path, &out);
+    const char *found =
+        is_found && !out.failed ? arena_copy_text(arena, (const char *)out.data, out.length) : path;
+    bool has_memory = found && !out.failed;
+    buf_deinit(&out);
+    if (!has_memory)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    *out_path = found;
+    return STATUS_OK;
+}
+
+/* ---- flags ---- */
+
 /* "NAME", of the whole file, or "COLUMN=NAME". */
-static enum status take_encoding(const char *text, struct arena *arena, struct buf *columns,
+static enum status take_encoding(const struct arrow_schema *schema, const char *text,
+                                 struct arena *arena, struct buf *columns,
                                  struct parquet_options *options, struct error *err)
 {
     const char *equals = strrchr(text, '=');
@@ -52,17 +133,18 @@ static enum status take_encoding(const char *text, struct arena *arena, struct b
         return STATUS_OK;
     }
     column.values = (enum parquet_values)number;
-    column.path = arena_copy_text(arena, text, (size_t)(equals - text));
-    if (!column.path)
+    const char *path = arena_copy_text(arena, text, (size_t)(equals - text));
+    if (!path)
         return error_set(err, STATUS_NO_MEMORY, "out of memory");
+    TRY(find_path(schema, path, arena, &column.path, err));
     buf_put(columns, &column, sizeof column);
     return buf_status(columns, "columns", err);
 }
 
 /* `columns`: struct parquet_column_options, which `options` borrows. */
-static enum status take_flags(const struct write_flags *flags, struct arena *arena,
-                              struct buf *columns, struct parquet_options *options,
-                              struct error *err)
+static enum status take_flags(const struct arrow_schema *schema, const struct write_flags *flags,
+                              struct arena *arena, struct buf *columns,
+                              struct parquet_options *options, struct error *err)
 {
     int number = PARQUET_ZSTD;
     if (flags->compression)
@@ -70,14 +152,15 @@ static enum status take_flags(const struct write_flags *flags, struct arena *are
     options->compression = (enum parquet_compression)number;
     options->created_by = "sluice version " SLUICE_VERSION " (build release)";
     if (flags->page_version)
-        options->page_version = (int)size_min(flags->page_version, 3); /* more are as wrong */
+        options->page_version = (int)flags->page_version;
     if (flags->row_group_rows)
-        options->row_group_rows = (int64_t)size_min(flags->row_group_rows, INT32_MAX);
+        options->row_group_rows = (int64_t)flags->row_group_rows;
     options->executor = flags->executor;
     for (size_t i = 0; i < flags->encoding_count; i++)
-        TRY(take_encoding(flags->encodings[i], arena, columns, options, err));
+        TRY(take_encoding(schema, flags->encodings[i], arena, columns, options, err));
     for (size_t i = 0; i < flags->bloom_count; i++) {
-        struct parquet_column_options column = {.path = flags->blooms[i], .has_bloom = true};
+        struct parquet_column_options column = {.has_bloom = true};
+        TRY(find_path(schema, flags->blooms[i], arena, &column.path, err));
         buf_put(columns, &column, sizeof column);
     }
     TRY(buf_status(columns, "columns", err));
@@ -137,7 +220,7 @@ enum status parquet_out_open(const struct arrow_schema *schema, const struct wri
     struct arena arena;
     TRY(check_columns(schema->fields, schema->field_count, NULL, err));
     arena_init(&arena, 0);
-    enum status status = take_flags(flags, &arena, &columns, &options, err);
+    enum status status = take_flags(schema, flags, &arena, &columns, &options, err);
     if (status == STATUS_OK)
         status = parquet_writer_create(schema, &options, sink, &writer, err);
     if (status == STATUS_OK && (status = add_pairs(&schema->metadata, writer, err)) != STATUS_OK)

@@ -63,6 +63,19 @@ int fail_of_file(const struct error *err)
     return is_damage ? status_exit_code(STATUS_INVALID) : code;
 }
 
+void files_write_failure(struct json_writer *json, const struct error *err)
+{
+    json_write_key(json, "status");
+    json_write_text(json, status_name(err->status));
+    json_write_key(json, "error");
+    json_write_text(json, err->message);
+    json_write_key(json, "offset");
+    if (err->offset < 0)
+        json_write_null(json);
+    else
+        json_write_i64(json, err->offset);
+}
+
 int input_each(const struct invocation *invocation, int from,
                enum status (*look)(void *context, struct byte_source source, struct error *err),
                void *context)

@@ -28,6 +28,9 @@ struct arrow_limits files_arrow_limits(void); /* of what commands read */
 /* cmd_fail for a file that the user names: damage in it is an answer (2), not a failure of ours. */
 int fail_of_file(const struct error *err);
 
+/* Members of an object that say what is wrong: "status", "error", "offset" (null: none). */
+void files_write_failure(struct json_writer *json, const struct error *err);
+
 /* Looks into each file that the words from index `from` name, in order. A failure is printed with
  * the file's name, and does not keep from the files behind it. The exit code of the first one. */
 int input_each(const struct invocation *invocation, int from,
