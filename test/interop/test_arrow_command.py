@@ -126,7 +126,7 @@ def test_rows(tmp_path, container, codec, name):
     for line, row in zip(lines, expected):
         assert_row(parsed(line), row)
     facts = json.loads(arrow("verify", path, "--json").stdout)
-    assert facts == {"container": container, "rows": table.num_rows, "columns": table.num_columns,
+    assert facts == {"file": str(path), "ok": True, "container": container, "rows": table.num_rows, "columns": table.num_columns,
                      "record_batches": facts["record_batches"], "dictionaries": facts["dictionaries"],
                      "end_mark": True}
     opened = (pa.ipc.open_stream if container == "stream" else pa.ipc.open_file)(path.read_bytes())
