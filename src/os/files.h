@@ -50,6 +50,10 @@ enum status os_file_mode_as(const char *path, const char *like, struct error *er
  * that began the process. Signals that are ignored, or watched (os_signals_watch), stay so. */
 void os_remove_at_signals(const char *path);
 
+/* Standard input, output and error that are closed are opened onto what only fails, so that no file
+ * gets their numbers, and what is printed with it. First of all. */
+void os_standard_files_hold(void);
+
 /* The directory part of `path` ("." if none). */
 void path_parent(char out[PATH_BYTES_MAX], const char *path);
 

@@ -3,6 +3,7 @@
  * Files that commands write for their users: the mode that such have, and none that is left behind.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -24,6 +25,16 @@ enum status os_file_mode_as(const char *path, const char *like, struct error *er
     if (chmod(path, mode) != 0 && errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
         return error_set_errno(err, errno, "mode of %s", path);
     return STATUS_OK;
+}
+
+void os_standard_files_hold(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+            continue;
+        int opened = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* the lowest one: fd */
+        UNUSED(opened);
+    }
 }
 
 /* ---- what signals remove ---- */

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import time
 
 import pytest
 
@@ -262,6 +263,21 @@ def test_full_output_of_what_is_known(words):
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
 def test_full_output_of_what_reads_files(files, word, more):
     refuses_to_lose((*word.split(), files / f"a.{word.split()[0]}", *more))
+
+
+def test_closed_output_is_no_file_of_ours(tmp_path):
+    """Lines of the log went into log/lock, which had got standard error's number."""
+    assert subprocess.run(["sh", "-c", f"exec {sluice.BINARY} version >&-"], capture_output=True).returncode == 74
+    command = f"exec {sluice.BINARY} serve --data-dir {tmp_path}/data --otlp-http-port 0 --api-port 0 --log-port 0"
+    server = subprocess.Popen(["sh", "-c", command + " <&- >&- 2>&-"])
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "data/log/lock").exists():  # it is made once signals are watched
+        assert server.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    assert [os.readlink(f"/proc/{server.pid}/fd/{n}") for n in range(3)] == ["/dev/null"] * 3
+    server.terminate()
+    assert server.wait(timeout=30) == 0
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and b"OTLP/HTTP on" in p.read_bytes()]
 
 
 def test_full_output_of_convert_leaves_the_file(files):

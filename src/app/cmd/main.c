@@ -268,6 +268,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct error err;
+    os_standard_files_hold();
     int exit_code = run(argc, argv);
     bool is_printed = fflush(stdout) == 0;
     if (exit_code || (is_printed && !ferror(stdout)))
