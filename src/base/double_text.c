@@ -4,6 +4,10 @@
  * Schubfach way to render doubles" (2020): of the decimals of the coarsest spacing that fall into
  * the rounding interval, the one next to the value. Three 64 x 128 bit products decide.
  */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
 #include "base/base.h"
 #include "base/double_internal.h"
 
@@ -139,4 +143,46 @@ size_t double_to_text(char out[DOUBLE_TEXT_MAX], double value)
         length += put_decimal(out + length, shortest(fraction, exponent));
     out[length] = '\0';
     return length;
+}
+
+enum {
+    DIGITS_MAX = 767, /* no double has more */
+    EXPONENT_BYTES = 8,
+};
+
+/* Without the zeros at both ends; more than DIGITS_MAX: only that they are more. */
+static size_t copy_digits(char out[DIGITS_MAX], struct span number)
+{
+    size_t count = 0, zeros = 0;
+    for (size_t i = 0; i < number.length && (number.data[i] | 0x20) != 'e'; i++) {
+        uint8_t byte = number.data[i];
+        if (byte < '0' || byte > '9')
+            continue;
+        if (byte == '0') {
+            zeros += count > 0;
+            continue;
+        }
+        if (count + zeros + 1 > DIGITS_MAX)
+            return DIGITS_MAX + 1;
+        memset(out + count, '0', zeros);
+        count += zeros;
+        out[count++] = (char)byte;
+        zeros = 0;
+    }
+    return count;
+}
+
+bool double_keeps_digits(struct span number, double value)
+{
+    char digits[DIGITS_MAX], written[DIGITS_MAX + 2 + EXPONENT_BYTES];
+    size_t count = copy_digits(digits, number);
+    if (count > DIGITS_MAX)
+        return false;
+    if (count == 0 || fpclassify(value) == FP_ZERO)
+        return count == 0 && fpclassify(value) == FP_ZERO;
+    if (count <= DBL_DIG && fabs(value) >= DBL_MIN)
+        return true;
+    snprintf(written, sizeof written, "%.*e", (int)count - 1, fabs(value));
+    return written[0] == digits[0] &&
+           (count == 1 || memcmp(written + 2, digits + 1, count - 1) == 0);
 }

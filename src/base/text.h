@@ -54,6 +54,10 @@ bool parse_duration_ms(const char *text, size_t length, uint64_t *out_ms);
 enum { DOUBLE_TEXT_MAX = 32 };
 size_t double_to_text(char out[DOUBLE_TEXT_MAX], double value);
 
+/* Whether `value`, written with as many digits as `number` has, comes to the same digits. The
+ * number is decimal, with or without sign, point and exponent; `value` is the double next to it. */
+bool double_keeps_digits(struct span number, double value);
+
 /* Decimal digits of a signed 64-bit number; no terminator; returns the length (at most 20). All
  * 20 bytes of `out` may be written. */
 enum { I64_TEXT_MAX = 20 };

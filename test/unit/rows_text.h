@@ -47,6 +47,11 @@ static inline void put_slot(struct buf *out, const struct arrow_field *field,
     case ARROW_DOUBLE:
         buf_put(out, number, double_to_text(number, ((const double *)array->values)[i]));
         break;
+    case ARROW_FIXED: /* uint64 alone */
+        assert_int_equal(field->origin->kind, ARROW_ORIGIN_UINT);
+        buf_format(out, "%llu",
+                   (unsigned long long)get_le64((const uint8_t *)array->values + i * 8));
+        break;
     case ARROW_UTF8:
         buf_format(out, "'%.*s'", array->offsets[i + 1] - array->offsets[i],
                    (const char *)array->values + array->offsets[i]);

@@ -58,6 +58,9 @@ struct arrow_origin {
     uint8_t run_end_bits; /* was run-end encoded, with ends of so many bits; 0: was not */
 };
 
+/* Makes it a field of uint64: its values are eight bytes. */
+void arrow_set_uint64(struct arrow_field *field);
+
 /* Appends a copy, owned by `arena`. NO_MEMORY, without a message. */
 enum status arrow_metadata_add(struct arrow_metadata *metadata, struct arena *arena,
                                struct span key, struct span value) MUST_CHECK;

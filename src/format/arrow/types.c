@@ -56,6 +56,14 @@ enum status type_set_int(const struct schema_making *making, struct arrow_field 
     return STATUS_OK;
 }
 
+void arrow_set_uint64(struct arrow_field *field)
+{
+    static const struct arrow_origin origin = {.kind = ARROW_ORIGIN_UINT};
+    field->type = ARROW_FIXED;
+    field->byte_width = sizeof(uint64_t);
+    field->origin = &origin;
+}
+
 enum status type_set_decimal(const struct schema_making *making, struct arrow_field *field,
                              struct arrow_origin *origin, int64_t precision, int64_t scale,
                              int64_t bits)

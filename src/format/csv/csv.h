@@ -9,8 +9,9 @@
  *
  *   bool        true, false
  *   int64       digits without zeros before them (which a number would lose)
- *   double      such numbers with a point or an exponent, NaN, Infinity, -Infinity; integers beyond
- *               int64, which are rounded
+ *   uint64      such integers, without a sign
+ *   double      such numbers, with a point or an exponent too, as long as a double has room for all
+ *               their digits (9007199254740993 it has not); NaN, Infinity, -Infinity
  *   date32      2024-02-29
  *   timestamp   2024-02-29T23:59:59, or a blank for the T; up to six digits behind a point; an
  *               instant if all have a zone (Z, +hh:mm), local if none has

@@ -49,11 +49,12 @@ static inline bool csv_row_is_blank(const struct csv_rows *rows)
 enum {
     MAY_BOOL = 1,
     MAY_INT = 2,
-    MAY_DOUBLE = 4,
-    MAY_DATE = 8,
-    MAY_LOCAL = 16,   /* a timestamp without a zone */
-    MAY_INSTANT = 32, /* with one */
-    MAY_ALL = 63,
+    MAY_UINT = 4,
+    MAY_DOUBLE = 8, /* which keeps all its digits */
+    MAY_DATE = 16,
+    MAY_LOCAL = 32,   /* a timestamp without a zone */
+    MAY_INSTANT = 64, /* with one */
+    MAY_ALL = 127,
 };
 
 unsigned csv_may_be(struct span text, unsigned may); /* the subset of `may` that holds for it */
@@ -61,6 +62,7 @@ unsigned csv_may_be(struct span text, unsigned may); /* the subset of `may` that
 /* False, and nothing written, for text of another form. */
 bool csv_read_bool(struct span text, bool *out_value);
 bool csv_read_i64(struct span text, int64_t *out_value);
+bool csv_read_u64(struct span text, uint64_t *out_value);
 bool csv_read_double(struct span text, double *out_value);
 bool csv_read_date(struct span text, int32_t *out_days);
 bool csv_read_timestamp(struct span text, int64_t *out_micros, bool *out_is_instant);

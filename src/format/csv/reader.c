@@ -75,6 +75,7 @@ static enum arrow_type type_of(unsigned may)
 {
     return may & MAY_BOOL                    ? ARROW_BOOL
            : may & MAY_INT                   ? ARROW_INT64
+           : may & MAY_UINT                  ? ARROW_FIXED
            : may & MAY_DOUBLE                ? ARROW_DOUBLE
            : may & MAY_DATE                  ? ARROW_DATE32
            : may & (MAY_LOCAL | MAY_INSTANT) ? ARROW_TIMESTAMP_US
@@ -87,6 +88,8 @@ static void set_types(struct csv_reader *reader, const struct column_types *type
         struct arrow_field *field = &reader->schema.fields[i];
         field->is_nullable = true;
         field->type = types->has_value[i] ? type_of(types->may[i]) : ARROW_UTF8;
+        if (field->type == ARROW_FIXED)
+            arrow_set_uint64(field);
         field->is_instant = field->type == ARROW_TIMESTAMP_US && types->may[i] == MAY_INSTANT;
     }
 }
@@ -154,6 +157,7 @@ static bool append_value(struct arrow_builder *builder, struct span text)
 {
     bool truth, is_instant;
     int64_t number;
+    uint64_t natural;
     int32_t days;
     double real;
     switch (builder->field->type) {
@@ -166,6 +170,11 @@ static bool append_value(struct arrow_builder *builder, struct span text)
         if (!csv_read_i64(text, &number))
             return false;
         arrow_append_i64(builder, number);
+        return true;
+    case ARROW_FIXED:
+        if (!csv_read_u64(text, &natural))
+            return false;
+        arrow_append_bytes(builder, &natural, sizeof natural);
         return true;
     case ARROW_DOUBLE:
         if (!csv_read_double(text, &real))

@@ -60,6 +60,11 @@ bool csv_read_i64(struct span text, int64_t *out_value)
     return is_integer(text) && parse_i64((const char *)text.data, text.length, out_value);
 }
 
+bool csv_read_u64(struct span text, uint64_t *out_value)
+{
+    return is_integer(text) && parse_u64((const char *)text.data, text.length, out_value);
+}
+
 /* -?(digits . digits? | . digits | digits)(e[+-]?digits)? with no zero before another digit. */
 static bool is_number(struct span text)
 {
@@ -101,7 +106,7 @@ bool csv_read_double(struct span text, double *out_value)
     memcpy(copy, text.data, text.length);
     copy[text.length] = '\0';
     double value = strtod(copy, NULL);
-    if (!isfinite(value))
+    if (!isfinite(value) || !double_keeps_digits(text, value))
         return false;
     *out_value = value;
     return true;
@@ -211,6 +216,7 @@ unsigned csv_may_be(struct span text, unsigned may)
 {
     bool truth, is_instant;
     int64_t number;
+    uint64_t natural;
     double real;
     int32_t days;
     unsigned is = 0;
@@ -218,7 +224,9 @@ unsigned csv_may_be(struct span text, unsigned may)
         is |= MAY_BOOL;
     if ((may & MAY_INT) && csv_read_i64(text, &number))
         is |= MAY_INT;
-    if ((may & MAY_DOUBLE) && ((is & MAY_INT) || csv_read_double(text, &real)))
+    if ((may & MAY_UINT) && csv_read_u64(text, &natural))
+        is |= MAY_UINT;
+    if ((may & MAY_DOUBLE) && csv_read_double(text, &real))
         is |= MAY_DOUBLE;
     if ((may & MAY_DATE) && csv_read_date(text, &days))
         is |= MAY_DATE;

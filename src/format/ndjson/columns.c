@@ -149,30 +149,46 @@ enum status columns_add(struct columns *columns, struct column *parent, struct s
 
 /* ---- fields ---- */
 
+static bool is_only(unsigned kinds, unsigned allowed)
+{
+    return (kinds & ~allowed) == 0;
+}
+
 bool column_is_mixed(const struct column *column)
 {
+    enum {
+        NUMBERS = KIND_INT | KIND_NEGATIVE | KIND_UINT | KIND_REAL | KIND_LONG,
+    };
     unsigned kinds = column->kinds;
-    return (kinds & (kinds - 1)) != 0 && kinds != (KIND_INT | KIND_REAL);
+    return !is_only(kinds, NUMBERS | KIND_NAMED) && !is_only(kinds, KIND_STRING | KIND_NAMED) &&
+           (kinds & (kinds - 1)) != 0;
+}
+
+static enum arrow_type type_of_numbers(unsigned kinds)
+{
+    bool has_numbers = kinds & ~(unsigned)KIND_NAMED;
+    if (is_only(kinds, KIND_INT | KIND_NEGATIVE | KIND_LONG) && (kinds & KIND_INT))
+        return ARROW_INT64;
+    if (is_only(kinds, KIND_INT | KIND_UINT | KIND_LONG) && (kinds & KIND_UINT))
+        return ARROW_FIXED;
+    return has_numbers && !(kinds & KIND_LONG) ? ARROW_DOUBLE : ARROW_UTF8;
 }
 
 static enum arrow_type type_of(const struct column *column)
 {
+    if (column_is_mixed(column))
+        return ARROW_UTF8;
     switch (column->kinds) {
     case 0:
         return ARROW_NULL;
     case KIND_BOOL:
         return ARROW_BOOL;
-    case KIND_INT:
-        return ARROW_INT64;
-    case KIND_REAL:
-    case KIND_INT | KIND_REAL:
-        return ARROW_DOUBLE;
     case KIND_LIST:
         return ARROW_LIST;
     case KIND_OBJECT:
         return column->child_count ? ARROW_STRUCT : ARROW_UTF8;
     default:
-        return ARROW_UTF8;
+        return column->kinds & KIND_STRING ? ARROW_UTF8 : type_of_numbers(column->kinds);
     }
 }
 
@@ -188,6 +204,8 @@ static enum status make_fields(struct columns *columns, struct column *parent,
         struct arrow_field *field = &fields[column->index];
         *field = (struct arrow_field){
             .name = column->name, .type = type_of(column), .is_nullable = true};
+        if (field->type == ARROW_FIXED)
+            arrow_set_uint64(field);
         if (field->type == ARROW_LIST || field->type == ARROW_STRUCT) {
             TRY(make_fields(columns, column, &field->children, err));
             field->child_count = column->child_count;

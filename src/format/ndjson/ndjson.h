@@ -8,12 +8,14 @@
  *
  *   only null                                 null
  *   true, false                               bool
- *   integers that fit                         int64
- *   numbers                                   double, to which integers are rounded
+ *   integers                                  int64; uint64 if all fit that and not int64
+ *   numbers, and NaN, Infinity, -Infinity
+ *   as strings beside them                    double
  *   strings                                   utf8
  *   arrays                                    list of what its elements are
  *   objects                                   struct, members in the order of their appearance
- *   a mixture, a number beyond a double,
+ *   a mixture, numbers of which a double
+ *   would lose digits, or the whole,
  *   objects that never have a member          utf8: strings themselves, the JSON of all else
  *
  * A number with a point or an exponent is no integer. All columns are nullable; a member that is

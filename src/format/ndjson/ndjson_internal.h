@@ -12,12 +12,15 @@
 /* Kinds of values that a column has had; nulls are none. */
 enum {
     KIND_BOOL = 1,
-    KIND_INT = 2,
-    KIND_REAL = 4, /* and integers beyond int64 */
-    KIND_STRING = 8,
-    KIND_LIST = 16,
-    KIND_OBJECT = 32,
-    KIND_HUGE = 64, /* a number beyond a double */
+    KIND_INT = 2,      /* fits int64 */
+    KIND_NEGATIVE = 4, /* such an integer below zero */
+    KIND_UINT = 8,     /* fits uint64 alone */
+    KIND_REAL = 16,
+    KIND_STRING = 32,
+    KIND_NAMED = 64, /* "NaN", "Infinity", "-Infinity" */
+    KIND_LIST = 128,
+    KIND_OBJECT = 256,
+    KIND_LONG = 512, /* a number that a double does not keep */
 };
 
 struct column {
@@ -27,7 +30,7 @@ struct column {
     struct column *first, *last, *next; /* members in order, or the one element; sibling */
     uint32_t index, child_count, depth; /* among its siblings; of the root: 0 */
     uint32_t slot_values;               /* columns that a null of it has to fill, itself too */
-    uint8_t kinds;
+    uint16_t kinds;
 };
 
 struct columns {
@@ -50,6 +53,9 @@ struct column *columns_find(const struct columns *columns, const struct column *
 /* A new member, or the element, of `parent`. INVALID for a name that has a NUL. */
 enum status columns_add(struct columns *columns, struct column *parent, struct span name,
                         struct column **out_column, struct error *err) MUST_CHECK;
+
+/* The doubles that JSON has as strings alone. */
+bool read_named_number(struct span text, double *out_value);
 
 /* Whether its values become text because they are of several kinds. */
 bool column_is_mixed(const struct column *column);

@@ -176,11 +176,18 @@ static enum status append_text(struct ndjson_reader *reader, struct arrow_builde
 static enum status append_number(struct arrow_builder *builder, struct span text, struct error *err)
 {
     int64_t integer;
+    uint64_t natural;
     double real;
     if (builder->field->type == ARROW_INT64) {
         if (!json_number_to_i64(text, &integer))
             return changed(err);
         arrow_append_i64(builder, integer);
+        return STATUS_OK;
+    }
+    if (builder->field->type == ARROW_FIXED) {
+        if (!json_number_to_u64(text, &natural))
+            return changed(err);
+        arrow_append_bytes(builder, &natural, sizeof natural);
         return STATUS_OK;
     }
     if (!json_number_to_double(text, &real))
@@ -195,6 +202,7 @@ static enum status append_value(struct ndjson_reader *reader, const struct colum
                                 struct error *err)
 {
     enum arrow_type type = builder->field->type;
+    double named;
     if (event == JSON_EVENT_NULL)
         return append_null(reader, column, builder, err);
     TRY(count_values(reader, 1, err));
@@ -206,9 +214,14 @@ static enum status append_value(struct ndjson_reader *reader, const struct colum
     case JSON_EVENT_ARRAY_BEGIN:
         return type == ARROW_LIST ? append_elements(reader, column, builder, err) : changed(err);
     case JSON_EVENT_NUMBER:
-        if (type != ARROW_INT64 && type != ARROW_DOUBLE)
+        if (type != ARROW_INT64 && type != ARROW_FIXED && type != ARROW_DOUBLE)
             return changed(err);
         return append_number(builder, reader->json.text, err);
+    case JSON_EVENT_STRING:
+        if (type != ARROW_DOUBLE || !read_named_number(reader->json.text, &named))
+            return changed(err);
+        arrow_append_double(builder, named);
+        return STATUS_OK;
     case JSON_EVENT_TRUE:
     case JSON_EVENT_FALSE:
         if (type != ARROW_BOOL)

@@ -121,6 +121,32 @@ static void test_numbers(void **state)
             assert_false(strtod(shorter, NULL) == number);
         }
     }
+    static const char *const kept[] = {"0",
+                                       "-0.000",
+                                       "9007199254740992",
+                                       "1e22",
+                                       "5e-324",
+                                       "9007199254740993e9",
+                                       "9223372036854775808",
+                                       "9223372036854776000",
+                                       "0.10000000000000001",
+                                       "00.250",
+                                       "12345678901234567e-300",
+                                       "-1.7976931348623157E+308"};
+    static const char *const lost[] = {"9007199254740993",
+                                       "9007199254740993.0",
+                                       "18446744073709551615",
+                                       "3.14159265358979323846",
+                                       "1e-400",
+                                       "1.2345678901234e-320",
+                                       "-12345678901234567890",
+                                       "0.1234567890123456789"};
+    for (size_t i = 0; i < COUNT_OF(kept); i++)
+        if (!double_keeps_digits(span_of_text(kept[i]), strtod(kept[i], NULL)))
+            fail_msg("%s is kept", kept[i]);
+    for (size_t i = 0; i < COUNT_OF(lost); i++)
+        if (double_keeps_digits(span_of_text(lost[i]), strtod(lost[i], NULL)))
+            fail_msg("%s is lost", lost[i]);
     char digits[I64_TEXT_MAX + 1] = {0};
     digits[i64_to_text(digits, INT64_MIN)] = '\0';
     assert_string_equal(digits, "-9223372036854775808");

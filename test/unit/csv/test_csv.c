@@ -66,7 +66,7 @@ static void test_numbers(void **state)
 {
     (void)state;
     check("a,b,c,d\n1,NaN,.5,9223372036854775808\n-0.25,-Infinity,5.,1\n1e-3,Infinity,-.5e+1,2\n",
-          "a double, b double, c double, d double | 1, NaN, 0.5, 9.223372036854776e+18; "
+          "a double, b double, c double, d uint64 | 1, NaN, 0.5, 9223372036854775808; "
           "-0.25, -Infinity, 5, 1; 0.001, Infinity, -5, 2; ");
     static const char *const texts[] = {"007", "+1",  "1e999", "0x10", "1_000", "-",  ".",    "1e",
                                         "1e+", "--1", "1 ",    " 1",   "inf",   "e5", "1.2.3"};
@@ -77,6 +77,13 @@ static void test_numbers(void **state)
         check(file, expected);
     }
     check("a\n0\n-9223372036854775808\n", "a int64 | 0; -9223372036854775808; ");
+    check("a\n0\n18446744073709551615\n\n", "a uint64 | 0; 18446744073709551615; null; ");
+    check("a\n-1\n18446744073709551615\n", "a utf8 | '-1'; '18446744073709551615'; ");
+    check("a\n9007199254740993\n1.5\n", "a utf8 | '9007199254740993'; '1.5'; ");
+    check("a\n9007199254740992\n1.5\n", "a double | 9007199254740992; 1.5; ");
+    check("a\n3.14159265358979323846\n", "a utf8 | '3.14159265358979323846'; ");
+    check("a\n12345678901234567890.25\nNaN\n", "a utf8 | '12345678901234567890.25'; 'NaN'; ");
+    check("a\n0.10000000000000001\n", "a double | 0.1; ");
     check("a\n0\n-0\n", "a double | 0; -0; ");
 }
 

@@ -71,8 +71,18 @@ static void test_types(void **state)
 static void test_numbers(void **state)
 {
     (void)state;
-    check("{\"a\":1}\n{\"a\":0.5}\n{\"a\":9007199254740993}",
+    check("{\"a\":1}\n{\"a\":0.5}\n{\"a\":9007199254740992}",
           "a double | 1; 0.5; 9007199254740992; ");
+    check("{\"a\":1}\n{\"a\":0.5}\n{\"a\":9007199254740993}",
+          "a utf8 | '1'; '0.5'; '9007199254740993'; ");
+    check("{\"a\":0}\n{\"a\":18446744073709551615}\n{}",
+          "a uint64 | 0; 18446744073709551615; null; ");
+    check("{\"a\":[18446744073709551615,9007199254740993]}",
+          "a list{element uint64} | [18446744073709551615, 9007199254740993]; ");
+    check("{\"a\":-1}\n{\"a\":18446744073709551615}", "a utf8 | '-1'; '18446744073709551615'; ");
+    check("{\"a\":18446744073709551616}", "a double | 1.8446744073709552e+19; ");
+    check("{\"a\":18446744073709551617}", "a utf8 | '18446744073709551617'; ");
+    check("{\"a\":3.14159265358979323846}\n{\"a\":1}", "a utf8 | '3.14159265358979323846'; '1'; ");
     check("{\"a\":9223372036854775808}\n{\"a\":-9223372036854775808}",
           "a double | 9.223372036854776e+18; -9.223372036854776e+18; ");
     check("{\"a\":-9223372036854775808}", "a int64 | -9223372036854775808; ");
@@ -85,6 +95,19 @@ static void test_numbers(void **state)
     memcpy(longest + 406, "}", 2);
     snprintf(expected, sizeof expected, "a utf8 | '%.401s'; ", longest + 5);
     check(longest, expected);
+}
+
+static void test_named_numbers(void **state)
+{
+    (void)state;
+    check("{\"a\":1.5}\n{\"a\":\"NaN\"}\n{\"a\":\"Infinity\"}\n{\"a\":\"-Infinity\"}\n{\"a\":null}",
+          "a double | 1.5; NaN; Infinity; -Infinity; null; ");
+    check("{\"a\":[{\"b\":\"NaN\"},{\"b\":2}]}",
+          "a list{element struct{b double}} | [{NaN}, {2}]; ");
+    check("{\"a\":\"NaN\"}\n{\"a\":\"Infinity\"}", "a utf8 | 'NaN'; 'Infinity'; ");
+    check("{\"a\":1}\n{\"a\":\"NaN\"}\n{\"a\":\"x\"}", "a utf8 | '1'; 'NaN'; 'x'; ");
+    check("{\"a\":9007199254740993}\n{\"a\":\"NaN\"}", "a utf8 | '9007199254740993'; 'NaN'; ");
+    check("{\"a\":\"NaN\"}\n{\"a\":[1]}", "a utf8 | 'NaN'; '[1]'; ");
 }
 
 static void test_mixtures_are_text(void **state)
@@ -339,6 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_named_numbers),
         cmocka_unit_test(test_mixtures_are_text),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_last_of_duplicates_wins),
