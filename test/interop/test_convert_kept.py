@@ -57,3 +57,25 @@ def test_types_of_text(tmp_path, given):
         back = pa.ipc.open_file(tmp_path / f"{ending}.arrow").read_all()["a"]
         assert back.type == kind or pa.types.is_list(kind) and back.type.value_type == kind.value_type, ending
         assert same(back.to_pylist(), values), ending
+
+
+def write(path, rows):
+    with pa.ipc.new_file(path, rows.schema) as file:
+        file.write_table(rows)
+
+
+@pytest.mark.parametrize("at", ("top", "struct", "list"))
+def test_two_columns_of_one_name(tmp_path, at):
+    """JSON would lose one; CSV gives it another name when it is read."""
+    twice = pa.StructArray.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"])
+    rows = {"top": pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"]),
+            "struct": pa.table({"s": twice}),
+            "list": pa.table({"l": pa.ListArray.from_arrays([0, 1, 2], twice)})}[at]
+    write(tmp_path / "in.arrow", rows)
+    for ending in ("ndjson", "avro"):
+        done = convert(tmp_path / "in.arrow", tmp_path / f"out.{ending}", check=2)
+        assert "two columns named a" in done.stderr and not (tmp_path / f"out.{ending}").exists()
+    if at == "top":
+        convert(tmp_path / "in.arrow", tmp_path / "out.csv")
+        convert(tmp_path / "out.csv", tmp_path / "back.arrow")
+        assert pa.ipc.open_file(tmp_path / "back.arrow").read_all().to_pydict() == {"a": [1, 2], "a_2": [3, 4]}

@@ -107,3 +107,50 @@ def test_longer_names_are_refused(tmp_path):
     for name in ("in.parquet", "in.arrow", "in.csv"):
         done = run("convert", tmp_path / name, tmp_path / "out.ndjson")
         assert done.returncode == LIMIT and "4096" in done.stderr.replace(",", ""), (name, done.stderr)
+
+
+def write(path, rows):
+    with pa.ipc.new_file(path, rows.schema) as file:
+        file.write_table(rows)
+
+
+@pytest.mark.parametrize("ending", ("avro", "csv", "ndjson"))
+def test_long_rows(tmp_path, ending):
+    """What is written is read again: a row of 250 MiB is, one of 257 MiB is not."""
+    rows = pa.table({"a": [1, 2], "s": ["short", "x" * (250 << 20)]})
+    write(tmp_path / "in.arrow", rows)
+    convert(tmp_path / "in.arrow", tmp_path / f"out.{ending}")
+    convert(tmp_path / f"out.{ending}", tmp_path / "back.arrow")
+    assert pa.ipc.open_file(tmp_path / "back.arrow").read_all().equals(rows)
+    write(tmp_path / "in.arrow", pa.table({"a": [1, 2], "s": ["short", "x" * (257 << 20)]}))
+    done = run("convert", tmp_path / "in.arrow", tmp_path / f"more.{ending}")
+    assert done.returncode == LIMIT and "row 2" in done.stderr and not (tmp_path / f"more.{ending}").exists(), done.stderr
+    assert ending == "avro" or "column s" in done.stderr
+
+
+MANY = 12_000_000
+
+
+@pytest.mark.parametrize("values", (pa.array([7], pa.int64()).take(pa.array([0] * MANY)), pa.nulls(MANY, pa.int64())),
+                         ids=("longs", "nulls"))
+def test_long_lists(tmp_path, values):
+    rows = pa.table({"l": pa.ListArray.from_arrays([0, MANY], values)})
+    write(tmp_path / "in.arrow", rows)
+    convert(tmp_path / "in.arrow", tmp_path / "out.avro")
+    convert(tmp_path / "out.avro", tmp_path / "back.arrow")
+    assert pa.ipc.open_file(tmp_path / "back.arrow").read_all()["l"].combine_chunks().values.equals(values)
+
+
+def test_values_without_bytes(tmp_path):
+    """Nulls of nothing but nulls take no bytes in Avro: rows of them are many blocks, in a row they are limited."""
+    write(tmp_path / "in.arrow", pa.table({"n": pa.nulls(300_000)}))
+    convert(tmp_path / "in.arrow", tmp_path / "out.avro")
+    convert(tmp_path / "out.avro", tmp_path / "back.arrow")
+    assert pa.ipc.open_file(tmp_path / "back.arrow").read_all().num_rows == 300_000
+    for count in (100_000, 101_000):
+        write(tmp_path / "in.arrow", pa.table({"l": pa.ListArray.from_arrays([0, count], pa.nulls(count))}))
+        done = run("convert", "--force", tmp_path / "in.arrow", tmp_path / "list.avro")
+        assert done.returncode == (0 if count == 100_000 else LIMIT), done.stderr
+        if count == 100_000:
+            convert("--force", tmp_path / "list.avro", tmp_path / "back.arrow")
+    assert "row 1" in done.stderr and "101002 values" in done.stderr

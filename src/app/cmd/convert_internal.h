@@ -18,6 +18,9 @@ enum file_format {
     FORMAT_COUNT
 };
 
+/* Of a line of text, read or written. No value takes less than two, a comma too. */
+enum { LINE_BYTES_MAX = 256 << 20, LINE_VALUES_MAX = LINE_BYTES_MAX / 2 };
+
 /* USAGE, with the endings that are known. */
 enum status format_of_path(const char *path, enum file_format *out_format,
                            struct error *err) MUST_CHECK;

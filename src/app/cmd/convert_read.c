@@ -183,8 +183,11 @@ static void close_ndjson(void *state)
 static enum status open_ndjson(struct byte_source source, struct rows_in *out_rows,
                                struct error *err)
 {
+    struct ndjson_limits limits = ndjson_limits_default();
     struct ndjson_reader *reader;
-    TRY(ndjson_reader_create(source, NULL, &reader, err));
+    limits.line_bytes_max = LINE_BYTES_MAX;
+    limits.line_values_max = LINE_VALUES_MAX;
+    TRY(ndjson_reader_create(source, &limits, &reader, err));
     *out_rows =
         (struct rows_in){ndjson_reader_schema(reader), next_of_ndjson, close_ndjson, reader, NULL};
     return STATUS_OK;
@@ -202,8 +205,10 @@ static void close_csv(void *state)
 
 static enum status open_csv(struct byte_source source, struct rows_in *out_rows, struct error *err)
 {
+    struct csv_reader_options options = csv_reader_options_default();
     struct csv_reader *reader;
-    TRY(csv_reader_create(source, NULL, &reader, err));
+    options.row_bytes_max = LINE_BYTES_MAX;
+    TRY(csv_reader_create(source, &options, &reader, err));
     *out_rows = (struct rows_in){csv_reader_schema(reader), next_of_csv, close_csv, reader, NULL};
     return STATUS_OK;
 }

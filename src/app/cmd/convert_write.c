@@ -65,30 +65,94 @@ static enum status open_arrow(enum arrow_container container, const struct arrow
 
 /* ---- JSON lines ---- */
 
+struct json_lines {
+    struct row_printer printer;
+    uint64_t row_count;
+};
+
+static enum status write_line(struct json_lines *lines, const struct arrow_batch *batch,
+                              int64_t row, struct error *err)
+{
+    const struct leaf_writer leaves = {.write = row_write_arrow_leaf};
+    const struct arrow_schema *schema = batch->schema;
+    struct row_printer *printer = &lines->printer;
+    size_t start = printer->out.length;
+    lines->row_count++;
+    row_begin(printer);
+    json_write_object_begin(&printer->json);
+    for (uint32_t i = 0; i < schema->field_count; i++) {
+        json_write_key(&printer->json, schema->fields[i].name);
+        row_write_slot(&printer->json, &leaves, 0, &schema->fields[i], &batch->columns[i], row);
+        if (printer->out.length - start >= LINE_BYTES_MAX)
+            return error_set(err, STATUS_LIMIT, "json: row %llu, column %.100s: more than %d bytes",
+                             (unsigned long long)lines->row_count, schema->fields[i].name,
+                             LINE_BYTES_MAX);
+    }
+    json_write_object_end(&printer->json);
+    return row_end(printer, err);
+}
+
 static enum status write_json(void *state, const struct arrow_batch *batch, struct error *err)
 {
-    return rows_print_batch(state, batch, batch->length, err);
+    for (int64_t row = 0; row < batch->length; row++)
+        TRY(write_line(state, batch, row, err));
+    return STATUS_OK;
 }
 
 static enum status finish_json(void *state, struct error *err)
 {
-    return rows_flush(state, err);
+    return rows_flush(&((struct json_lines *)state)->printer, err);
 }
 
 static void close_json(void *state)
 {
-    struct row_printer *printer = state;
-    buf_deinit(&printer->out);
-    mem_free(printer);
+    struct json_lines *lines = state;
+    buf_deinit(&lines->printer.out);
+    mem_free(lines);
 }
 
-static enum status open_json(struct sink sink, struct rows_out *out_rows, struct error *err)
+static int compare_names(const void *a, const void *b)
 {
-    struct row_printer *printer = mem_alloc_zero(1, sizeof *printer);
-    if (!printer)
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Of members of one name a reader keeps the last. */
+static enum status check_names(const struct arrow_field *fields, uint32_t count, struct error *err)
+{
+    enum status status = STATUS_OK;
+    const char **names = mem_alloc(((size_t)count + 1) * sizeof *names);
+    if (!names)
+        return error_set(err, STATUS_NO_MEMORY, "json: no memory for names");
+    for (uint32_t i = 0; i < count; i++)
+        names[i] = fields[i].name;
+    qsort(names, count, sizeof *names, compare_names);
+    for (uint32_t i = 1; i < count && status == STATUS_OK; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            status = error_set(err, STATUS_INVALID, "json: two columns named %.100s", names[i]);
+    mem_free(names);
+    return status;
+}
+
+static enum status check_all_names(const struct arrow_field *fields, uint32_t count, bool is_object,
+                                   struct error *err)
+{
+    if (is_object)
+        TRY(check_names(fields, count, err));
+    for (uint32_t i = 0; i < count; i++)
+        TRY(check_all_names(fields[i].children, fields[i].child_count,
+                            fields[i].type == ARROW_STRUCT, err));
+    return STATUS_OK;
+}
+
+static enum status open_json(const struct arrow_schema *schema, struct sink sink,
+                             struct rows_out *out_rows, struct error *err)
+{
+    TRY(check_all_names(schema->fields, schema->field_count, true, err));
+    struct json_lines *lines = mem_alloc_zero(1, sizeof *lines);
+    if (!lines)
         return error_set(err, STATUS_NO_MEMORY, "out of memory");
-    printer->sink = sink;
-    *out_rows = (struct rows_out){write_json, finish_json, close_json, printer};
+    lines->printer.sink = sink;
+    *out_rows = (struct rows_out){write_json, finish_json, close_json, lines};
     return STATUS_OK;
 }
 
@@ -134,6 +198,7 @@ static enum status open_csv(const struct arrow_schema *schema, struct sink sink,
     struct csv_writer_options options = csv_writer_options_default();
     struct csv_writer *writer;
     options.value = put_value;
+    options.row_bytes_max = LINE_BYTES_MAX;
     TRY(csv_writer_create(schema, &options, sink, &writer, err));
     *out_rows = (struct rows_out){write_csv, finish_csv, close_csv, writer};
     return STATUS_OK;
@@ -141,11 +206,19 @@ static enum status open_csv(const struct arrow_schema *schema, struct sink sink,
 
 /* ---- Avro ---- */
 
+struct avro_out {
+    struct avro_writer *writer;
+    uint64_t row_count;
+};
+
 static enum status write_avro(void *state, const struct arrow_batch *batch, struct error *err)
 {
+    struct avro_out *out = state;
     for (int64_t row = 0; row < batch->length; row++) {
-        TRY(avro_put_row(batch, row, avro_writer_record(state), err));
-        TRY(avro_writer_record_end(state, err));
+        out->row_count++;
+        if (avro_put_row(batch, row, avro_writer_record(out->writer), err) != STATUS_OK)
+            return error_prefix(err, "row %llu", (unsigned long long)out->row_count);
+        TRY(avro_writer_record_end(out->writer, err));
     }
     return STATUS_OK;
 }
@@ -153,12 +226,14 @@ static enum status write_avro(void *state, const struct arrow_batch *batch, stru
 static enum status finish_avro(void *state, struct error *err)
 {
     uint64_t bytes;
-    return avro_writer_finish(state, &bytes, err);
+    return avro_writer_finish(((struct avro_out *)state)->writer, &bytes, err);
 }
 
 static void close_avro(void *state)
 {
-    avro_writer_destroy(state);
+    struct avro_out *out = state;
+    avro_writer_destroy(out->writer);
+    mem_free(out);
 }
 
 static enum status open_avro(const struct arrow_schema *schema, const struct write_flags *flags,
@@ -169,23 +244,26 @@ static enum status open_avro(const struct arrow_schema *schema, const struct wri
                                         [AVRO_SNAPPY] = "snappy",
                                         [AVRO_ZSTANDARD] = "zstd",
                                         [AVRO_ZSTANDARD + 1] = NULL};
-    struct avro_writer *writer;
     struct buf text = {0};
     int number = AVRO_DEFLATE;
     if (flags->compression)
         TRY(find_name("--compression", names, flags->compression, &number, err));
+    struct avro_out *out = mem_alloc_zero(1, sizeof *out);
+    if (!out)
+        return error_set(err, STATUS_NO_MEMORY, "out of memory");
     enum status status = avro_schema_of(schema, &text, err);
     buf_put_byte(&text, '\0');
     if (status == STATUS_OK)
         status = buf_status(&text, "an Avro schema", err);
     if (status == STATUS_OK)
         status = avro_writer_create(sink, (const char *)text.data, (enum avro_codec)number,
-                                    flags->random, NULL, 0, &writer, err);
+                                    flags->random, NULL, 0, &out->writer, err);
     buf_deinit(&text);
-    if (status != STATUS_OK)
-        return status;
-    *out_rows = (struct rows_out){write_avro, finish_avro, close_avro, writer};
-    return STATUS_OK;
+    if (status == STATUS_OK)
+        *out_rows = (struct rows_out){write_avro, finish_avro, close_avro, out};
+    else
+        close_avro(out);
+    return status;
 }
 
 /* ---- any ---- */
@@ -236,7 +314,7 @@ enum status rows_out_open(enum file_format format, const struct arrow_schema *sc
     case FORMAT_ARROW_STREAM:
         return open_arrow(ARROW_STREAM, schema, flags, sink, out_rows, err);
     case FORMAT_NDJSON:
-        return open_json(sink, out_rows, err);
+        return open_json(schema, sink, out_rows, err);
     case FORMAT_CSV:
         return open_csv(schema, sink, out_rows, err);
     case FORMAT_AVRO:

@@ -13,6 +13,15 @@
 
 #include "base/base.h"
 
+/* What a record may have: the reader takes no more, and avro_put_row writes no more. Values are
+ * counted on all levels, a list, record or map as one of them; a null of a union too. */
+enum {
+    AVRO_RECORD_BYTES_MAX = 256 << 20,
+    AVRO_RECORD_VALUES_MAX = 32 << 20,
+    AVRO_VALUES_A_BYTE = 4,    /* no more than so many for each of its bytes, */
+    AVRO_FREE_VALUES = 100000, /* and these */
+};
+
 /* ---- writer ---- */
 
 enum avro_codec { AVRO_NULL_CODEC, AVRO_DEFLATE, AVRO_SNAPPY, AVRO_ZSTANDARD };
@@ -24,7 +33,8 @@ struct avro_pair {
 struct avro_writer;
 
 /* Writes the header: `schema` as avro.schema, avro.codec, then `metadata` in order. `sync` are 16
- * random bytes. Records collect in blocks of about 64 KiB before compression. */
+ * random bytes. Records collect in blocks of about 64 KiB before compression, and of
+ * AVRO_FREE_VALUES records. */
 enum status avro_writer_create(struct sink sink, const char *schema, enum avro_codec codec,
                                const uint8_t sync[16], const struct avro_pair *metadata,
                                size_t metadata_count, struct avro_writer **out_writer,
@@ -126,7 +136,7 @@ bool avro_get_bytes(const struct avro_value *record, int32_t field_id, struct sp
 /* ---- reader ---- */
 
 struct avro_limits {
-    size_t block_bytes_max;  /* of one block, stored and expanded; default 256 MiB */
+    size_t block_bytes_max;  /* of one block, stored and expanded; default 320 MiB */
     uint32_t type_count_max; /* of nodes in the schema; default 65,536 */
     uint32_t depth_max; /* of types and values; default 128: a level of columns takes up to three */
 };

@@ -63,7 +63,8 @@ void avro_rows_close(struct avro_rows *rows); /* accepts NULL */
  * intervals. INVALID: two fields of one name in a record. LIMIT: arrow_schema_check_depth. */
 enum status avro_schema_of(const struct arrow_schema *schema, struct buf *out,
                            struct error *err) MUST_CHECK;
-/* Appends a row of a batch of that schema to a record. */
+/* Appends a row of a batch of that schema to a record. LIMIT: more bytes or values than a record
+ * may have. */
 enum status avro_put_row(const struct arrow_batch *batch, int64_t row, struct buf *out,
                          struct error *err) MUST_CHECK;
 

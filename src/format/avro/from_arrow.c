@@ -159,10 +159,63 @@ static enum status put(const struct arrow_field *field, const struct arrow_array
     return is_valid ? put_value(field, array, i, out, err) : STATUS_OK;
 }
 
+/* ---- limits ---- */
+
+static uint64_t count_values(const struct arrow_field *field, const struct arrow_array *array,
+                             int64_t from, int64_t to);
+
+static uint64_t count_slot(const struct arrow_field *field, const struct arrow_array *array,
+                           int64_t i)
+{
+    uint64_t count = 1;
+    if (!arrow_is_valid(array, i))
+        return count;
+    if (array->dictionary)
+        return count_slot(field, array->dictionary, ((const int32_t *)array->values)[i]);
+    int64_t from = field->type == ARROW_STRUCT ? i : array->offsets[i];
+    int64_t to = field->type == ARROW_STRUCT ? i + 1 : array->offsets[i + 1];
+    if (field->type == ARROW_MAP && field->children[0].type != ARROW_UTF8)
+        count += (uint64_t)(to - from); /* records of two */
+    for (uint32_t child = 0; child < field->child_count; child++)
+        count += count_values(&field->children[child], &array->children[child], from, to);
+    return count;
+}
+
+/* As the reader counts them. */
+static uint64_t count_values(const struct arrow_field *field, const struct arrow_array *array,
+                             int64_t from, int64_t to)
+{
+    uint64_t count = 0;
+    if (!field->child_count && field->type != ARROW_STRUCT)
+        return (uint64_t)(to - from);
+    for (int64_t i = from; i < to; i++)
+        count += count_slot(field, array, i);
+    return count;
+}
+
+static enum status check_limits(const struct arrow_batch *batch, int64_t row, size_t bytes,
+                                struct error *err)
+{
+    uint64_t count = 1;
+    for (uint32_t i = 0; i < batch->schema->field_count; i++)
+        count += count_values(&batch->schema->fields[i], &batch->columns[i], row, row + 1);
+    if (bytes > AVRO_RECORD_BYTES_MAX)
+        return error_set(err, STATUS_LIMIT, "Avro: a record of %zu bytes; no more than %d", bytes,
+                         AVRO_RECORD_BYTES_MAX);
+    if (count > AVRO_RECORD_VALUES_MAX || count > AVRO_FREE_VALUES + bytes * AVRO_VALUES_A_BYTE)
+        return error_set(
+            err, STATUS_LIMIT,
+            "Avro: a record of %llu values; no more than %d, nor than %d and %d a byte",
+            (unsigned long long)count, AVRO_RECORD_VALUES_MAX, AVRO_FREE_VALUES,
+            AVRO_VALUES_A_BYTE);
+    return STATUS_OK;
+}
+
 enum status avro_put_row(const struct arrow_batch *batch, int64_t row, struct buf *out,
                          struct error *err)
 {
+    size_t start = out->length;
     for (uint32_t i = 0; i < batch->schema->field_count; i++)
         TRY(put(&batch->schema->fields[i], &batch->columns[i], row, out, err));
-    return STATUS_OK;
+    return check_limits(batch, row, out->length - start, err);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Container file reader. A block is expanded whole, then its records are walked along the writer's
- * schema. What bounds a hostile file: a block holds at most FREE_VALUES more records than bytes, an
- * array as many more items than bytes are left, a record as many more values than its block has
- * bytes (types without bytes, referred to many times, would multiply); values nest to depth_max.
+ * schema. What bounds a hostile file: a block holds at most AVRO_FREE_VALUES more records than
+ * bytes, a record as many more values than AVRO_VALUES_A_BYTE for each byte its block still has
+ * (types without bytes, referred to many times, would multiply); values nest to depth_max.
  *
  * A file in memory is walked where it lies. Of one behind a source, the header stays, and a window
  * holds the block at hand.
@@ -18,7 +18,6 @@ enum {
     HEADER_BYTES_MAX = 1 << 24,
     WINDOW_BYTES_MIN = 1 << 16,
     COUNT_BYTES_MAX = 20, /* of a block's two numbers */
-    FREE_VALUES = 100000,
 };
 
 enum stored_as { STORED_PLAIN, STORED_DEFLATE, STORED_SNAPPY, STORED_ZSTD };
@@ -51,8 +50,9 @@ struct avro_reader {
 
 struct avro_limits avro_limits_default(void)
 {
-    return (struct avro_limits){
-        .block_bytes_max = (size_t)256 << 20, .type_count_max = 65536, .depth_max = 128};
+    return (struct avro_limits){.block_bytes_max = (size_t)AVRO_RECORD_BYTES_MAX / 4 * 5,
+                                .type_count_max = 65536,
+                                .depth_max = 128};
 }
 
 /* ---- access ---- */
@@ -405,7 +405,7 @@ static enum status open_block(struct avro_reader *reader, struct error *err)
             return error_set(err, STATUS_NOT_FOUND, "end of the Avro file");
         TRY(read_block(reader, &count, &data, err));
         TRY(expand_block(reader, &data, err));
-        if ((uint64_t)count > FREE_VALUES + data.length)
+        if ((uint64_t)count > AVRO_FREE_VALUES + data.length)
             return corrupt(reader, "more records than bytes", err);
         reader->block = cursor_of(data.data, data.length);
         reader->block_start = data.data;
@@ -419,8 +419,12 @@ static enum status open_block(struct avro_reader *reader, struct error *err)
 static enum status decode(struct avro_reader *reader, const struct avro_type *type, uint32_t depth,
                           struct arena *arena, struct avro_value *out, struct error *err);
 
-static enum status out_of_memory(struct error *err)
+/* Where so many bytes were wanted. */
+static enum status out_of_memory(const struct arena *arena, size_t bytes, struct error *err)
 {
+    if (arena->bytes_max && arena->bytes_total + bytes > arena->bytes_max)
+        return error_set(err, STATUS_LIMIT, "Avro record: its values take more than %zu bytes",
+                         arena->bytes_max);
     return error_set(err, STATUS_NO_MEMORY, "Avro record: out of memory");
 }
 
@@ -432,28 +436,37 @@ static enum status decode_record(struct avro_reader *reader, const struct avro_t
         return corrupt(reader, "a record of too many values", err);
     out->items = arena_alloc_zero(arena, type->field_count, sizeof *out->items);
     if (!out->items)
-        return out_of_memory(err);
+        return out_of_memory(arena, type->field_count * sizeof *out->items, err);
     for (uint32_t i = 0; i < type->field_count; i++)
         TRY(decode(reader, type->fields[i].type, depth, arena, &out->items[i], err));
     out->count = type->field_count;
     return STATUS_OK;
 }
 
-/* Room for one more item; arrays may come in many short runs, so it grows by doubling. */
-static bool grow_items(struct arena *arena, struct avro_value *out, uint32_t *inout_capacity)
+/* Room for `more` items; arrays may come in many short runs, so it grows by doubling. */
+static enum status grow_items(struct arena *arena, struct avro_value *out, uint64_t more,
+                              uint32_t *inout_capacity, struct error *err)
 {
     enum { ITEMS_MIN = 4 };
-    if (out->count < *inout_capacity)
-        return true;
-    uint32_t capacity = *inout_capacity ? *inout_capacity * 2 : ITEMS_MIN;
+    if (out->count + more <= *inout_capacity)
+        return STATUS_OK;
+    size_t capacity =
+        size_max(size_max(ITEMS_MIN, (size_t)*inout_capacity * 2), out->count + (size_t)more);
     struct avro_value *items = arena_alloc_zero(arena, capacity, sizeof *items);
     if (!items)
-        return false;
+        return out_of_memory(arena, capacity * sizeof *items, err);
     if (out->count)
         memcpy(items, out->items, out->count * sizeof *items);
     out->items = items;
-    *inout_capacity = capacity;
-    return true;
+    *inout_capacity = (uint32_t)capacity;
+    return STATUS_OK;
+}
+
+/* Of so many items, which are not all there in a hostile file, those that room is made for. */
+static uint64_t likely_items(const struct avro_reader *reader, uint64_t count)
+{
+    uint64_t bytes = cursor_left(&reader->block);
+    return count < bytes ? count : bytes;
 }
 
 /* Arrays and maps: runs of items until a run of none. */
@@ -465,9 +478,9 @@ static enum status decode_runs(struct avro_reader *reader, const struct avro_typ
     for (uint64_t run; (run = read_count(&reader->block)) > 0 && !reader->block.failed;) {
         if (run > reader->values_left || run > INT32_MAX / 4 - out->count)
             return corrupt(reader, "an array of too many items", err);
+        TRY(grow_items(arena, out, likely_items(reader, run * width), &capacity, err));
         for (uint64_t i = 0; i < run * width; i++) {
-            if (!grow_items(arena, out, &capacity))
-                return out_of_memory(err);
+            TRY(grow_items(arena, out, 1, &capacity, err));
             TRY(decode(reader, type->fields[out->count % width].type, depth, arena,
                        &out->items[out->count], err));
             out->count++;
@@ -488,7 +501,7 @@ static enum status decode_bytes(struct avro_reader *reader, const struct avro_ty
     }
     char *copy = arena_copy_text(arena, (const char *)bytes.data, bytes.length);
     if (!copy)
-        return out_of_memory(err);
+        return out_of_memory(arena, bytes.length, err);
     out->bytes = span_of(copy, bytes.length);
     return STATUS_OK;
 }
@@ -500,6 +513,7 @@ static enum status decode_union(struct avro_reader *reader, const struct avro_ty
     int64_t branch = cursor_get_zigzag(&reader->block);
     if (branch < 0 || branch >= type->field_count)
         return corrupt(reader, "a union's branch out of range", err);
+    reader->values_left++; /* one with its member */
     return decode(reader, type->fields[branch].type, depth, arena, out, err);
 }
 
@@ -581,8 +595,8 @@ enum status avro_reader_next(struct avro_reader *reader, struct arena *arena,
     TRY(open_block(reader, err));
     struct avro_value *record = arena_alloc_zero(arena, 1, sizeof *record);
     if (!record)
-        return out_of_memory(err);
-    reader->values_left = FREE_VALUES + cursor_left(&reader->block);
+        return out_of_memory(arena, sizeof *record, err);
+    reader->values_left = AVRO_FREE_VALUES + AVRO_VALUES_A_BYTE * cursor_left(&reader->block);
     TRY(decode(reader, reader->type, 0, arena, record, err));
     reader->records_left--;
     if (reader->wanted)

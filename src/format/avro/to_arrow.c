@@ -5,7 +5,10 @@
  */
 #include "format/avro/arrow_internal.h"
 
-enum { BATCH_ROWS = 16384, BATCH_BYTES = 32 << 20, RECORD_BYTES_MAX = 1 << 30 };
+enum { BATCH_ROWS = 16384, BATCH_BYTES = 32 << 20 };
+
+/* What AVRO_RECORD_VALUES_MAX values take, texts of them too. */
+static const size_t record_bytes_max = (size_t)3 << 30;
 
 /* A wanted field and where its values come from. */
 struct column {
@@ -331,7 +334,7 @@ enum status avro_rows_open(struct byte_source source, const struct avro_limits *
         rows->options = *options;
     if (!rows->options.batch_rows)
         rows->options.batch_rows = BATCH_ROWS;
-    arena_init(&rows->records, RECORD_BYTES_MAX);
+    arena_init(&rows->records, record_bytes_max);
     TRY_OR_DONE(status, avro_reader_open(source, limits, &rows->reader, err));
     if (rows->options.reads_as.length)
         TRY_OR_DONE(status, avro_reader_resolve(rows->reader, rows->options.reads_as, err));

@@ -113,7 +113,9 @@ enum status avro_writer_record_end(struct avro_writer *writer, struct error *err
 {
     TRY(buf_status(&writer->records, "Avro record", err));
     writer->record_count++;
-    return writer->records.length >= BLOCK_BYTES ? write_block(writer, err) : STATUS_OK;
+    bool is_full =
+        writer->records.length >= BLOCK_BYTES || writer->record_count >= AVRO_FREE_VALUES;
+    return is_full ? write_block(writer, err) : STATUS_OK;
 }
 
 enum status avro_writer_finish(struct avro_writer *writer, uint64_t *out_bytes, struct error *err)

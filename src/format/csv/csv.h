@@ -74,6 +74,7 @@ struct csv_writer_options {
     bool has_header;       /* default true */
     bool has_crlf;         /* lines end as RFC 4180 has it; default false: with LF */
     const char *null_text; /* default "" */
+    size_t row_bytes_max;  /* default 64 MiB, as the reader's */
 
     /* Appends the text of a value to `out`, without quotes: true. False, and nothing appended: the
      * value is written as without it. Asked for every value but null, if it is set. `array` and `i`
@@ -98,7 +99,8 @@ enum status csv_writer_create(const struct arrow_schema *schema,
                               struct csv_writer **out_writer, struct error *err) MUST_CHECK;
 void csv_writer_destroy(struct csv_writer *writer); /* accepts NULL; does not finish */
 
-/* Rows of the schema's columns. After a failure nothing more may be written. */
+/* Rows of the schema's columns. LIMIT, with row and column: one of more bytes than row_bytes_max.
+ * After a failure nothing more may be written. */
 enum status csv_writer_write(struct csv_writer *writer, const struct arrow_batch *batch,
                              struct error *err) MUST_CHECK;
 

@@ -12,11 +12,13 @@ struct csv_writer {
     struct sink sink;
     struct buf out;  /* rows that the sink has not got yet */
     struct buf text; /* of the value at hand */
+    uint64_t row_count;
 };
 
 struct csv_writer_options csv_writer_options_default(void)
 {
-    return (struct csv_writer_options){.delimiter = ',', .has_header = true, .null_text = ""};
+    return (struct csv_writer_options){
+        .delimiter = ',', .has_header = true, .null_text = "", .row_bytes_max = 64 << 20};
 }
 
 /* ---- text ---- */
@@ -225,17 +227,31 @@ void csv_writer_destroy(struct csv_writer *writer)
     mem_free(writer);
 }
 
+static enum status put_row(struct csv_writer *writer, const struct arrow_batch *batch, int64_t row,
+                           struct error *err)
+{
+    const struct arrow_schema *schema = writer->schema;
+    size_t start = writer->out.length;
+    writer->row_count++;
+    for (uint32_t i = 0; i < schema->field_count; i++) {
+        if (i)
+            buf_put_byte(&writer->out, (uint8_t)writer->options.delimiter);
+        TRY(put_value(writer, &schema->fields[i], &batch->columns[i], row, err));
+        if (writer->out.length - start > writer->options.row_bytes_max)
+            return error_set(err, STATUS_LIMIT, "csv: row %llu, column %.100s: more than %zu bytes",
+                             (unsigned long long)writer->row_count, schema->fields[i].name,
+                             writer->options.row_bytes_max);
+    }
+    end_line(writer);
+    return STATUS_OK;
+}
+
 enum status csv_writer_write(struct csv_writer *writer, const struct arrow_batch *batch,
                              struct error *err)
 {
     const struct arrow_schema *schema = writer->schema;
     for (int64_t row = 0; schema->field_count && row < batch->length; row++) {
-        for (uint32_t i = 0; i < schema->field_count; i++) {
-            if (i)
-                buf_put_byte(&writer->out, (uint8_t)writer->options.delimiter);
-            TRY(put_value(writer, &schema->fields[i], &batch->columns[i], row, err));
-        }
-        end_line(writer);
+        TRY(put_row(writer, batch, row, err));
         if (writer->out.length >= HOLD_BYTES)
             TRY(hand_out(writer, err));
     }
