@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What docs/convert.md says that a conversion keeps, changes and refuses."""
 import datetime
+import decimal
 import math
 import pathlib
 import subprocess
 import sys
 
+import numpy
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -79,3 +80,161 @@ def test_two_columns_of_one_name(tmp_path, at):
         convert(tmp_path / "in.arrow", tmp_path / "out.csv")
         convert(tmp_path / "out.csv", tmp_path / "back.arrow")
         assert pa.ipc.open_file(tmp_path / "back.arrow").read_all().to_pydict() == {"a": [1, 2], "a_2": [3, 4]}
+
+
+# ---- from Arrow into other formats: each line of the tables in docs/convert.md ----
+
+UTC, EPOCH = datetime.timezone.utc, datetime.datetime(1970, 1, 1)
+DAY, HALF = datetime.date(2024, 2, 29), decimal.Decimal("1.50")
+PARTS = {"months": 1, "days": 2, "nanoseconds": 3000000}
+LONG = "12345678901234567.89"
+
+
+def counts(kind, value=1):
+    return pa.array([value], pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+
+
+def names(column, *more):
+    return pa.Table.from_arrays([column, *more], names=["a"] * (1 + len(more)))
+
+
+INSTANT = counts(pa.timestamp("us", "Europe/Berlin"))
+SECONDS, TIME = counts(pa.timestamp("s")), counts(pa.time32("s"))
+DATE64, DURATION = pa.array([DAY], pa.date64()), counts(pa.duration("s"))
+LARGE, VIEW = pa.array(["x"], pa.large_string()), pa.array(["x"], pa.string_view())
+LARGE_LIST, LIST_OF_2 = pa.array([[1]], pa.large_list(pa.int32())), pa.array([[1, 2]], pa.list_(pa.int32(), 2))
+DICTIONARY = pa.array(["x"]).dictionary_encode()
+INTERVAL = pa.array([(1, 2, 3000000)], pa.month_day_nano_interval())
+BELOW = pa.array([decimal.Decimal("100")], pa.decimal128(5, -2))
+MEMBERLESS = pa.array([{}], pa.struct([]))
+SCHEMA_PAIR = pa.table({"a": [1]}).replace_schema_metadata({"k": "v"})
+FIELD_PAIR = pa.Table.from_arrays([pa.array([1])], schema=pa.schema([pa.field("a", pa.int64(), metadata={"k": "v"})]))
+REQUIRED = pa.Table.from_arrays([pa.array([1])], schema=pa.schema([pa.field("a", pa.int64(), nullable=False)]))
+KEPT, DROPPED = {b"k": b"v"}, {}
+
+# What: [(given, what it is when it comes back)], which is (type, value), an exit code, or metadata.
+COMMON = {
+    "instant with another zone than UTC": [(INSTANT, (pa.timestamp("us", "UTC"), EPOCH.replace(microsecond=1, tzinfo=UTC)))],
+    "timestamp or time in seconds": [(SECONDS, (pa.timestamp("ms"), EPOCH.replace(second=1))),
+                                     (TIME, (pa.time32("ms"), datetime.time(0, 0, 1)))],
+    "date in milliseconds": [(DATE64, (pa.date32(), DAY))],
+    "duration": [(DURATION, (pa.int64(), 1))],
+    "large text and views, large lists and such of a fixed size": [
+        (LARGE, (pa.string(), "x")), (VIEW, (pa.string(), "x")),
+        (LARGE_LIST, (pa.list_(pa.field("element", pa.int32())), [1])),
+        (LIST_OF_2, (pa.list_(pa.field("element", pa.int32())), [1, 2]))],
+    "dictionary": [(DICTIONARY, (pa.string(), "x"))],
+    "metadata of columns": [(FIELD_PAIR, DROPPED)],
+}
+PARQUET = COMMON | {
+    "null": [(pa.nulls(1), (pa.int32(), None))],
+    "metadata of the schema": [(SCHEMA_PAIR, KEPT)],
+    "interval with a part below zero, or with parts of a millisecond": [
+        (pa.array([value], pa.month_day_nano_interval()), 2) for value in ((-1, 2, 3000000), (1, 2, 3))],
+    "decimal with a scale below zero": [(BELOW, 2)],
+    "struct without members": [(MEMBERLESS, 2)],
+    "file without columns": [(pa.table({}), 2)],
+    "bytes of width 0 (by the reader of Arrow)": [(pa.array([b""], pa.binary(0)), 6)],
+}
+AVRO = COMMON | {
+    "int8, int16, uint8, uint16": [(pa.array([1], kind), (pa.int32(), 1))
+                                   for kind in (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())],
+    "uint32": [(pa.array([2**32 - 1], pa.uint32()), (pa.int64(), 2**32 - 1))],
+    "uint64": [(pa.array([2**64 - 1], pa.uint64()), (pa.decimal128(20, 0), decimal.Decimal(2**64 - 1)))],
+    "float16": [(pa.array([numpy.float16(1.5)], pa.float16()), (pa.float32(), 1.5))],
+    "time in nanoseconds": [(counts(pa.time64("ns")), (pa.int64(), 1))],
+    "metadata of the schema": [(SCHEMA_PAIR, DROPPED)],
+    "interval": [(INTERVAL, 6)],
+    "decimal with a scale below zero": [(BELOW, 6)],
+    "two columns of one name": [(names(pa.array([1]), pa.array([2])), 2)],
+}
+DECIMAL, LOST = pa.array([HALF], pa.decimal128(9, 2)), pa.array([decimal.Decimal(LONG)], pa.decimal128(30, 2))
+MAP, PAIRS = pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())), pa.array([[(3, 1)]], pa.map_(pa.int32(), pa.int32()))
+UUID = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(range(16))], pa.binary(16)))
+UUID_TEXT, JSON_INTERVAL = "00010203-0405-0607-0809-0a0b0c0d0e0f", '{"months":1,"days":2,"nanoseconds":3000000}'
+INTS = pa.list_(pa.field("element", pa.int64()))
+
+
+def text(value):
+    return pa.string(), value
+
+
+BOTH = {
+    "integers": [(pa.array([1], pa.int8()), (pa.int64(), 1)), (pa.array([2**64 - 1], pa.uint64()), (pa.uint64(), 2**64 - 1))],
+    "float16, float": [(pa.array([numpy.float16(1.5)], pa.float16()), (pa.float64(), 1.5)),
+                       (pa.array([1.5], pa.float32()), (pa.float64(), 1.5))],
+    "decimal": [(DECIMAL, (pa.float64(), 1.5))],
+    "decimal with digits that a double would lose": [(LOST, text(LONG))],
+    "timestamp with parts of a microsecond": [(counts(pa.timestamp("ns")), text("1970-01-01T00:00:00.000000001"))],
+    "time": [(TIME, text("00:00:01"))],
+    "duration": [(DURATION, (pa.int64(), 1))],
+    "bytes": [(pa.array([b"abc"]), text("YWJj"))],
+    "UUID": [(UUID, text(UUID_TEXT))],
+    "column without nulls": [(REQUIRED, (pa.int64(), 1))],
+    "metadata of the schema": [(SCHEMA_PAIR, DROPPED)],
+    "metadata of columns": [(FIELD_PAIR, DROPPED)],
+}
+CSV = BOTH | {
+    "date": [(pa.array([DAY]), (pa.date32(), DAY))],
+    "timestamp": [(SECONDS, (pa.timestamp("us"), EPOCH.replace(second=1)))],
+    "instant with another zone than UTC": COMMON["instant with another zone than UTC"],
+    "null": [(pa.nulls(1), text(None))],
+    "list": [(pa.array([[1]]), text("[1]"))],
+    "struct": [(pa.array([{"b": 1}]), text('{"b":1}'))],
+    "map with text as keys": [(MAP, text('{"k":1}'))],
+    "map with other keys": [(PAIRS, text("[[3,1]]"))],
+    "interval": [(INTERVAL, text(JSON_INTERVAL))],
+    "struct without members": [(MEMBERLESS, 6)],
+    "two columns of one name": [(names(pa.array([1]), pa.array([2])), ["a", "a_2"])],
+}
+NDJSON = BOTH | {
+    "date": [(pa.array([DAY]), text("2024-02-29"))],
+    "timestamp": [(SECONDS, text("1970-01-01T00:00:01"))],
+    "instant with another zone than UTC": [(INSTANT, text("1970-01-01T00:00:00.000001Z"))],
+    "null": [(pa.nulls(1), (pa.null(), None))],
+    "list": [(pa.array([[1]]), (INTS, [1]))],
+    "struct": [(pa.array([{"b": 1}]), (pa.struct([("b", pa.int64())]), {"b": 1}))],
+    "map with text as keys": [(MAP, (pa.struct([("k", pa.int64())]), {"k": 1}))],
+    "map with other keys": [(PAIRS, (pa.list_(pa.field("element", INTS)), [[3, 1]]))],
+    "interval": [(INTERVAL, (pa.struct([(part, pa.int64()) for part in PARTS]), PARTS))],
+    "struct without members": [(MEMBERLESS, text("{}"))],
+    "two columns of one name": [(names(pa.array([1]), pa.array([2])), 2)],
+}
+CLAIMS = {"parquet": ("Into Parquet", PARQUET), "avro": ("Into Avro", AVRO),
+          "csv": ("Into CSV and NDJSON, and back", CSV), "ndjson": ("Into CSV and NDJSON, and back", NDJSON)}
+CASES = [(ending, what) for ending, (_, claims) in CLAIMS.items() for what in claims]
+
+
+@pytest.mark.parametrize("ending", CLAIMS)
+def test_page_has_these_lines(ending):
+    title, claims = CLAIMS[ending]
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/convert.md").read_text()
+    part = page.split(f"## {title}\n")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()[2:] if line.startswith("|")]
+    said = {row[0]: row[2] if ending == "ndjson" else row[1] for row in rows}
+    assert set(said) == set(claims)
+    for what, cell in said.items():
+        codes = {expected for _, expected in claims[what] if isinstance(expected, int)}
+        assert codes == ({int(cell.split()[-1])} if cell.startswith("refused") else set()), what
+
+
+@pytest.mark.parametrize("ending,what", CASES)
+def test_line_of_the_page(tmp_path, ending, what):
+    for number, (given, expected) in enumerate(CLAIMS[ending][1][what]):
+        rows = given if isinstance(given, pa.Table) else pa.table({"a": given})
+        write(tmp_path / "in.arrow", rows)
+        out, back = tmp_path / f"out{number}.{ending}", tmp_path / f"back{number}.arrow"
+        if isinstance(expected, int):
+            convert(tmp_path / "in.arrow", out, check=expected)
+            assert not out.exists()
+            continue
+        convert(tmp_path / "in.arrow", out)
+        convert(out, back)
+        table = pa.ipc.open_file(back).read_all()
+        if isinstance(expected, list):
+            assert table.column_names == expected
+        elif isinstance(expected, dict):
+            assert {**(table.schema.metadata or {}), **(table.schema.field(0).metadata or {})} == expected
+        else:
+            assert (table.schema.field(0).type, table.column(0).to_pylist()) == (expected[0], [expected[1]])
+            assert table.schema.field(0).nullable
