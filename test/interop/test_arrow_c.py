@@ -124,7 +124,8 @@ def become(kind):
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(f.name, become(f.type), f.nullable) for f in kind])
     if pa.types.is_map(kind):
-        return pa.map_(become(kind.key_type), pa.field("value", become(kind.item_type), kind.item_field.nullable))
+        return pa.map_(become(kind.key_type), pa.field("value", become(kind.item_type), kind.item_field.nullable),
+                       kind.keys_sorted)
     return kind
 
 
@@ -154,7 +155,8 @@ def batch_of(table):
 def tables():
     made = {f"cases/{name}": rows for name, rows in cases().items()}
     made |= {"convert": convert_table(), "foreign": foreign(), "nested dictionary": make_nested_dictionary(),
-             "months": pa.table({"interval": pa.array([None, (1, 2, 3), (4, 5, 6)], pa.month_day_nano_interval())})}
+             "months": pa.table({"interval": pa.array([None, (1, 2, 3), (4, 5, 6)], pa.month_day_nano_interval())}),
+             "sorted maps": pa.table({"m": pa.array([[("k", 1)], None, []], pa.map_(pa.utf8(), pa.int8(), keys_sorted=True))})}
     made |= {f"columns/{name}": table_of([name]) for name in types()}
     return made
 

@@ -190,6 +190,7 @@ def test_arrow_to_arrow_keeps_layouts(tmp_path, ending, other, codec):
     kinds["lists of nothing"] = (pa.list_(pa.int8(), 0), [[], None, [], [], None])
     kinds["only nulls"] = (pa.list_(pa.utf8(), 3), [None] * 5)
     kinds["pairs of maps"] = (pa.list_(pa.map_(pa.utf8(), pa.large_binary()), 1), [[[("k", b"v")]], None, [None], [[]], None])
+    kinds["sorted maps"] = (pa.map_(pa.utf8(), pa.int8(), keys_sorted=True), [[("k", 1)], None, [], [("a", 2), ("b", None)], None])
 
     words = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0, 2, 1, 0, 0, 2, 2], pa.uint8()),
                                            pa.array(["v" * 30, "w", None], pa.string_view()))

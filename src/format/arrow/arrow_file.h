@@ -53,7 +53,8 @@ struct arrow_origin {
     int32_t list_size;
     uint8_t index_bits; /* of a dictionary's indices; 0: 32 */
     bool index_is_unsigned;
-    bool is_ordered; /* a dictionary whose values stand in their order */
+    bool is_ordered;      /* a dictionary whose values stand in their order */
+    bool has_sorted_keys; /* a map; says nothing about its type, and is not compared */
     struct arrow_metadata metadata;
     uint8_t run_end_bits; /* was run-end encoded, with ends of so many bits; 0: was not */
 };

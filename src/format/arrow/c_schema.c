@@ -212,6 +212,8 @@ static bool fill_schema(struct c_memory *memory, const struct arrow_field *field
         out->flags |= ARROW_FLAG_DICTIONARY_ORDERED;
     if (field->is_dictionary)
         return fill_dictionary(memory, field, out);
+    if (field->origin && field->origin->has_sorted_keys)
+        out->flags |= ARROW_FLAG_MAP_KEYS_SORTED;
     if (field->type != ARROW_MAP)
         return fill_children(memory, field->children, field->child_count, out);
     if (!c_memory_children(memory, 1, sizeof *out, &out->children))
@@ -461,6 +463,8 @@ static enum status read_field(struct schema_making *making, const struct ArrowSc
     if (schema->dictionary)
         TRY(set_dictionary(making, schema, field, &origin));
     TRY(set_type(making, values, field, &origin));
+    origin.has_sorted_keys = making->takes_origins && field->type == ARROW_MAP &&
+                             (values->flags & ARROW_FLAG_MAP_KEYS_SORTED);
     if (schema->dictionary)
         TRY(set_metadata(making, values, field, &origin, NULL));
     TRY(set_metadata(making, schema, field, &origin, NULL));

@@ -50,7 +50,6 @@ static bool read_plain(int64_t id, struct arrow_field *field)
     } plain[] = {
         {IPC_NULL, ARROW_NULL},     {IPC_BOOL, ARROW_BOOL}, {IPC_UTF8, ARROW_UTF8},
         {IPC_BINARY, ARROW_BINARY}, {IPC_LIST, ARROW_LIST}, {IPC_STRUCT, ARROW_STRUCT},
-        {IPC_MAP, ARROW_MAP},
     };
     for (size_t i = 0; i < COUNT_OF(plain); i++) {
         if (plain[i].id == id) {
@@ -101,6 +100,10 @@ static enum status read_by_id(struct schema_reader *reader, int64_t id,
                                  flat_number(flat, type, 0, 2, IPC_MILLISECOND));
     case IPC_INTERVAL:
         return read_interval(reader, type, field, origin);
+    case IPC_MAP:
+        field->type = ARROW_MAP;
+        origin->has_sorted_keys = making->takes_origins && flat_number(flat, type, 0, 1, 0) != 0;
+        return STATUS_OK;
     case IPC_FIXED_SIZE_BINARY:
         return type_set_fixed(making, field, flat_number(flat, type, 0, 4, 0));
     case IPC_FIXED_SIZE_LIST:

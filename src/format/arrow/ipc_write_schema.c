@@ -137,7 +137,7 @@ static size_t write_original_type(struct flat_writer *flat, const struct arrow_f
 static size_t write_plain_type(struct flat_writer *flat, const struct arrow_field *field)
 {
     struct flat_slot width[] = {FLAT_INT(field->byte_width)};
-    struct flat_slot keys_sorted[] = {FLAT_BYTE(0)};
+    struct flat_slot keys_sorted[] = {FLAT_BYTE(field->origin && field->origin->has_sorted_keys)};
     switch (field->type) {
     case ARROW_INT32:
     case ARROW_INT64:

@@ -226,8 +226,8 @@ enum status field_keep_origin(const struct schema_making *making, struct arrow_f
                               const struct arrow_origin *origin)
 {
     if (origin->kind == ARROW_ORIGIN_SAME && !origin->timezone && !origin->extension &&
-        !origin->index_bits && !origin->is_ordered && !origin->run_end_bits &&
-        !origin->metadata.count)
+        !origin->index_bits && !origin->is_ordered && !origin->has_sorted_keys &&
+        !origin->run_end_bits && !origin->metadata.count)
         return STATUS_OK;
     struct arrow_origin *kept = arena_alloc(making->arena, sizeof *kept);
     if (!kept)
