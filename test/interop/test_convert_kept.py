@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 
+import duckdb
 import numpy
 import pyarrow as pa
 import pytest
@@ -238,3 +239,17 @@ def test_line_of_the_page(tmp_path, ending, what):
         else:
             assert (table.schema.field(0).type, table.column(0).to_pylist()) == (expected[0], [expected[1]])
             assert table.schema.field(0).nullable
+
+
+@pytest.mark.parametrize("place", (0, 4), ids=("months", "days"))
+def test_intervals_beyond_arrow(tmp_path, place):
+    """Parquet's parts have no sign, Arrow's have."""
+    path, parts = tmp_path / "in.parquet", (7).to_bytes(4, "little") + (9).to_bytes(4, "little") + bytes(4)
+    duckdb.sql(f"copy (select interval '7 months 9 days' as a) to '{path}' (format parquet, compression uncompressed)")
+    whole = path.read_bytes()
+    assert parts in whole
+    convert(path, tmp_path / "whole.arrow")
+    changed = parts[:place + 3] + b"\x80" + parts[place + 4:]
+    path.write_bytes(whole.replace(parts, changed))
+    refused = convert(path, tmp_path / "out.arrow", check=2)
+    assert "column a" in refused.stderr and not (tmp_path / "out.arrow").exists()

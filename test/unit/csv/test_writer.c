@@ -222,9 +222,12 @@ void test_writer_refuses(void **state)
         .fields = {{.name = "s", .type = ARROW_STRUCT, .children = &child, .child_count = 1}}};
     struct table halves = {
         .fields = {{.name = "h", .type = ARROW_FIXED, .byte_width = 2, .origin = &half}}};
+    struct table numbers = {
+        .fields = {{.name = "a", .type = ARROW_INT64}, {.name = "b", .type = ARROW_INT64}}};
     struct csv_writer_options options = csv_writer_options_default();
     table_init(&table, 1);
     table_init(&halves, 1);
+    table_init(&numbers, 2);
     arrow_append_i64(&table.builder.children[0].children[0], 1);
     arrow_close_struct(&table.builder.children[0]);
     arrow_close_struct(&table.builder);
@@ -235,6 +238,19 @@ void test_writer_refuses(void **state)
     assert_status(STATUS_UNSUPPORTED, write_table(&table, &options, &err));
     options.value = run_dry;
     assert_status(STATUS_NO_MEMORY, write_table(&table, &options, &err));
+    options = csv_writer_options_default();
+    options.value = decline;
+    options.row_bytes_max = 4;
+    for (int64_t i = 0; i < 2; i++) {
+        arrow_append_i64(&numbers.builder.children[0], i * 99);
+        arrow_append_i64(&numbers.builder.children[1], i * 9 + 1);
+        arrow_close_struct(&numbers.builder);
+    }
+    assert_status(STATUS_LIMIT, write_table(&numbers, &options, &err));
+    assert_string_equal(err.message, "csv: row 2, column b: more than 4 bytes");
+    options.row_bytes_max = 5;
+    assert_ok(write_table(&numbers, &options, &err));
+    table_deinit(&numbers);
     options.null_text = "\n";
     assert_status(STATUS_USAGE, write_table(&table, &options, &err));
     table_deinit(&table);
