@@ -111,33 +111,12 @@ static void close_json(void *state)
     mem_free(lines);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Of members of one name a reader keeps the last. */
-static enum status check_names(const struct arrow_field *fields, uint32_t count, struct error *err)
-{
-    enum status status = STATUS_OK;
-    const char **names = mem_alloc(((size_t)count + 1) * sizeof *names);
-    if (!names)
-        return error_set(err, STATUS_NO_MEMORY, "json: no memory for names");
-    for (uint32_t i = 0; i < count; i++)
-        names[i] = fields[i].name;
-    qsort(names, count, sizeof *names, compare_names);
-    for (uint32_t i = 1; i < count && status == STATUS_OK; i++)
-        if (strcmp(names[i - 1], names[i]) == 0)
-            status = error_set(err, STATUS_INVALID, "json: two columns named %.100s", names[i]);
-    mem_free(names);
-    return status;
-}
-
 static enum status check_all_names(const struct arrow_field *fields, uint32_t count, bool is_object,
                                    struct error *err)
 {
     if (is_object)
-        TRY(check_names(fields, count, err));
+        TRY(arrow_fields_check_names(fields, count, err));
     for (uint32_t i = 0; i < count; i++)
         TRY(check_all_names(fields[i].children, fields[i].child_count,
                             fields[i].type == ARROW_STRUCT, err));

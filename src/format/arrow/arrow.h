@@ -76,6 +76,9 @@ enum status arrow_schema_copy(const struct arrow_schema *from, struct arena *are
 /* LIMIT, with the column's name: one that is nested deeper than ARROW_DEPTH_MAX. */
 enum status arrow_schema_check_depth(const struct arrow_schema *schema,
                                      struct error *err) MUST_CHECK;
+/* INVALID, with the name: two of them have the same, for formats that tell columns by it. */
+enum status arrow_fields_check_names(const struct arrow_field *fields, uint32_t count,
+                                     struct error *err) MUST_CHECK;
 /* Names, types, nullability, dictionaries, ids, in order; stable across versions. Never 0. Counts
  * the dictionary keys in, since a stored payload is read by them, and leaves origins out. */
 uint64_t arrow_schema_fingerprint(const struct arrow_schema *schema);

@@ -233,6 +233,28 @@ enum status arrow_schema_check_depth(const struct arrow_schema *schema, struct e
     return STATUS_OK;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+enum status arrow_fields_check_names(const struct arrow_field *fields, uint32_t count,
+                                     struct error *err)
+{
+    enum status status = STATUS_OK;
+    const char **names = mem_alloc(((size_t)count + 1) * sizeof *names);
+    if (!names)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for names");
+    for (uint32_t i = 0; i < count; i++)
+        names[i] = fields[i].name;
+    qsort(names, count, sizeof *names, compare_names);
+    for (uint32_t i = 1; i < count && status == STATUS_OK; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            status = error_set(err, STATUS_INVALID, "two columns named %.100s", names[i]);
+    mem_free(names);
+    return status;
+}
+
 static bool texts_equal(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);

@@ -185,34 +185,13 @@ static enum status put_field(struct schema_writer *writer, const struct arrow_fi
     return STATUS_OK;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static enum status check_names(const struct arrow_field *fields, uint32_t count, struct error *err)
-{
-    enum status status = STATUS_OK;
-    const char **names = mem_alloc(((size_t)count + 1) * sizeof *names);
-    if (!names)
-        return error_set(err, STATUS_NO_MEMORY, "Avro: no memory for names");
-    for (uint32_t i = 0; i < count; i++)
-        names[i] = fields[i].name;
-    qsort(names, count, sizeof *names, compare_names);
-    for (uint32_t i = 1; i < count && status == STATUS_OK; i++)
-        if (strcmp(names[i - 1], names[i]) == 0)
-            status = error_set(err, STATUS_INVALID, "Avro: two columns named %.100s", names[i]);
-    mem_free(names);
-    return status;
-}
-
 static enum status put_record(struct schema_writer *writer, const struct arrow_field *fields,
                               uint32_t count, const char *const *names)
 {
     char name[32];
     struct json_writer *json = &writer->json;
     if (!names)
-        TRY(check_names(fields, count, writer->err));
+        TRY(arrow_fields_check_names(fields, count, writer->err));
     snprintf(name, sizeof name, "record%u", ++writer->names);
     json_write_object_begin(json);
     put_text(json, "type", "record");
