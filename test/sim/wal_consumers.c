@@ -68,13 +68,14 @@ static void consumer_hold_check(struct model *model, struct consumer_model *cons
     totals.holds_checked += wal_synced_end(model->wal, info.group).seq > info.held_from;
 }
 
-/* A call has ended whose effect is known: from here on the hold counts. */
+/* A call has ended whose effect is known: from here on the hold counts. Until the floor is read,
+ * which a crash may cut off, the call counts as in flight. */
 static void settled(struct model *model, struct consumer_model *consumer)
 {
-    consumer->is_sure = true;
-    consumer->in_flight = false;
     consumer->floor =
         wal_reclaimed_through(model->wal, consumer->group, model->table_ids[consumer->table]);
+    consumer->is_sure = true;
+    consumer->in_flight = false;
 }
 
 /* A call was cut off: whatever it left is what counts from here on. */
