@@ -193,6 +193,21 @@ def test_exports_that_cannot_be(server, tmp_path, request):
     assert "ERR_EXPORT_OTHER_LOG" in export(other, tmp_path / "held", check=88).stderr
 
 
+def test_files_of_others_stay(server, tmp_path):
+    """What does not count is removed at a start: by its whole name, which others' files do not have."""
+    send(server, 1)
+    to = tmp_path / "rows"
+    export(server, to)
+    others = ["part-12345678.csv.bak", "_part-notes", "part-9.parquet.old", "part-x.parquet"]
+    for name in others:
+        (to / name).write_text("")
+    (to / "part-00000099.parquet").write_text("")  # of ours, and above what counts
+    (to / "_part-00000099.parquet.tmp").write_text("")
+    export(server, to)
+    left = {path.name for path in to.iterdir()}
+    assert left.issuperset(others) and not {name for name in left if "00000099" in name}
+
+
 def test_export_says_what_was_reclaimed(tmp_path, request):
     server = started(tmp_path / "data", request, *SMALL)
     to = tmp_path / "rows"

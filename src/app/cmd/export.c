@@ -261,6 +261,15 @@ static enum status round_once(struct export *export, bool *out_is_over, struct e
 
 /* ---- the beginning ---- */
 
+static bool is_part_name(const char *name, const char *before, const char *after,
+                         uint64_t *out_number)
+{
+    size_t length = strlen(name), head = strlen(before), tail = strlen(after);
+    return length > head + tail && strncmp(name, before, head) == 0 &&
+           strcmp(name + length - tail, after) == 0 &&
+           parse_u64(name + head, length - head - tail, out_number);
+}
+
 /* Parquet files of ours that do not count, whole or not. */
 static enum status remove_uncounted(struct export *export, struct error *err)
 {
@@ -271,10 +280,8 @@ static enum status remove_uncounted(struct export *export, struct error *err)
     enum status status = files_list(export->env, export->to, &arena, &names, &name_count, err);
     for (size_t i = 0; i < name_count && status == STATUS_OK; i++) {
         uint64_t number = UINT64_MAX;
-        size_t length = strlen(names[i]);
-        bool is_part = strncmp(names[i], "_part-", 6) == 0 ||
-                       (strncmp(names[i], "part-", 5) == 0 && length > 13 &&
-                        parse_u64(names[i] + 5, length - 13, &number));
+        bool is_part = is_part_name(names[i], "part-", ".parquet", &number) ||
+                       is_part_name(names[i], "_part-", ".parquet.tmp", &number);
         bool is_ours = strcmp(names[i], "_export.state") == 0 ||
                        strcmp(names[i], "_export.state.tmp") == 0 ||
                        strcmp(names[i], "_export.state.lock") == 0;
