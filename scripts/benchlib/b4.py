@@ -76,7 +76,8 @@ def lookups(home, labels):
     source, wanted = DATA / "lookup.parquet", (DATA / "lookup.txt").read_text().split()
     labels = {**labels, "sluice": "sluice (" + run([BUILD / "bench/bench_parquet", "lookup-method"]).strip() + ")"}
     files, own = {"sluice": f"{home}/lookup.parquet"}, {program: [] for program in PROGRAMS}
-    run([BUILD / "src/app/cmd/sluice", "convert", source, files["sluice"], "--row-group-rows", GROUP_ROWS],
+    run([BUILD / "src/app/cmd/sluice", "convert", source, files["sluice"], "--row-group-rows", GROUP_ROWS,
+         "--page-rows", 2000, "--encoding", "trace_id=plain"],  # as tables in order of an id are written
         core=CORE)
     for program in PROGRAMS[1:]:
         files[program] = f"{home}/lookup-{program}.parquet"

@@ -3,6 +3,7 @@
 pyarrow.compute finds in the whole file, with pruning and without it, and not more read than that takes."""
 import datetime
 import decimal
+import hashlib
 import json
 import math
 import os
@@ -377,6 +378,60 @@ def test_rows_that_cross_pages(tmp_path, size):
 
 
 # ---- what is read ----
+
+# ---- dictionaries of which a few pages need the front ----
+
+def dictionaries(rows=120_000):
+    """Many entries, in the order of the rows or against it; long ones behind short ones, so that the front is longer
+    than an even share; hot ones; with nulls; in a list."""
+    rng = random.Random(7)
+    rising = [hashlib.md5(str(i // 3).encode()).hexdigest() for i in range(rows)]
+    columns = {
+        "id": pa.array(range(rows)), "rising": pa.array(rising),
+        "lengths": pa.array(["x" * (1 + i // 1500) + str(i // 2) for i in range(rows)]),
+        "shrinking": pa.array(["x" * (80 - i // 1500) + str(i // 2) for i in range(rows)]),
+        "mixed": pa.array([None if rng.random() < 0.1 else f"user-{int(rng.expovariate(1e-4))}" for _ in range(rows)]),
+        "bytes": pa.array([struct.pack(">Q", i // 2 * 0x9E3779B97F4A7C15 % 2**64) * 2 for i in range(rows)]),
+        "number": pa.array([i // 2 * 0x9E3779B97F4A7C15 % 2**63 for i in range(rows)]),
+        "list": pa.array([[f"{i % 977}-{j}-{i // 4}" for j in range(i % 3)] for i in range(rows)]),
+    }
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "none", "snappy"])
+@pytest.mark.parametrize("size", [3000, 100_000])
+def test_rows_of_large_dictionaries(tmp_path, codec, size):
+    table = dictionaries()
+    path = tmp_path / "f.parquet"
+    pq.write_table(table, path, compression=codec, row_group_size=100_000, data_page_size=size, write_page_index=True,
+                   write_batch_size=500, dictionary_pagesize_limit=1 << 26)
+    everything = parquet("cat", path).stdout.splitlines()
+    rng = random.Random(codec + str(size))
+    for _ in range(12):
+        rows = sorted({rng.randrange(table.num_rows) for _ in range(rng.choice([1, 1, 2, 40]))})
+        found = cat(path, " or ".join(f"id = {row}" for row in rows))
+        assert found == [everything[row] for row in rows]
+    for row in (0, 20_001, 70_001, 99_999, 119_997):
+        assert cat(path, f"rising = '{table['rising'][row].as_py()}'") == everything[row // 3 * 3:][:3]
+    for rows in ((10, 40_000), (40_000, 70_000), (5000, 20_000, 99_000)):
+        wanted = " or ".join(f"lengths = '{table['lengths'][row].as_py()}'" for row in rows)
+        assert cat(path, wanted) == [line for row in rows for line in everything[row:row + 2]]
+
+
+def test_what_is_wrong_behind_the_front_of_a_dictionary(tmp_path):
+    """It does not matter to rows that do not refer to it, and is said to those that do."""
+    table = dictionaries(60_000).select(["id", "rising"])
+    path = tmp_path / "f.parquet"
+    pq.write_table(table, path, compression="zstd", write_page_index=True, data_page_size=4000, write_batch_size=500,
+                   dictionary_pagesize_limit=1 << 26, use_dictionary=["rising"], write_page_checksum=False)
+    chunk = pq.read_metadata(path).row_group(0).column(1)
+    data, end = bytearray(path.read_bytes()), chunk.data_page_offset
+    data[end - 40_000:end] = b"\xff" * 40_000
+    path.write_bytes(data)
+    assert len(cat(path, "id = 100")) == 1
+    error = parquet("cat", path, "--where", "id = 59000", check=2).stderr
+    assert f"column rising, row group 0, byte {chunk.dictionary_page_offset}" in error
+
 
 def test_bytes_that_are_read(tmp_path):
     """One row of many: a page a column; the other columns are not read for rows that do not match."""

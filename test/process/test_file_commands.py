@@ -204,6 +204,7 @@ def test_until_it_is_whole_it_is_its_owners_alone(tmp_path, large):
 # ---- what is asked wrongly ----
 
 @pytest.mark.parametrize("flag, values, most", [("--row-group-rows", (0, 2**31, 2**64, "-1", "1e3"), 2**31 - 1),
+                                                ("--page-rows", (0, 2**31, "2e3"), 2**31 - 1),
                                                 ("--threads", (0, 65, 99999999999), 64),
                                                 ("--page-version", (0, 3), 2)])
 def test_numbers_that_cannot_be_kept_are_refused(tmp_path, files, flag, values, most):
@@ -211,7 +212,7 @@ def test_numbers_that_cannot_be_kept_are_refused(tmp_path, files, flag, values, 
         text = run("convert", files / "a.ndjson", tmp_path / "out.parquet", flag, value, expect=2).stderr
         assert text == f"sluice: {flag} {value}: a whole number from 1 to {most} is needed\n"
     assert not list(tmp_path.iterdir())
-    for value in (1 if flag != "--row-group-rows" else 100, most):
+    for value in (100 if flag.endswith("-rows") else 1, most):
         run("convert", files / "a.ndjson", tmp_path / "out.parquet", flag, value, "--force")
 
 

@@ -415,6 +415,7 @@ static const struct command commands[] = {
                   {"--bloom", "COLUMN", "Parquet, may come again: a Bloom filter"},
                   {"--page-version", "N", "Parquet: 1 (default) or 2"},
                   {"--row-group-rows", "N", "Parquet: 122,880"},
+                  {"--page-rows", "N", "Parquet: 20,000; fewer let a look-up read less"},
                   {"--threads", "N", "Parquet: one a core, 64 at most"},
                   {"--from", "ENDING", "of IN, where its name has none: csv for /dev/stdin"},
                   {"--force", NULL, "replaces OUT"},

@@ -231,6 +231,7 @@ static bool take_write_flags(struct invocation *invocation, struct write_flags *
            take_all(invocation, "--bloom", flags->blooms, &flags->bloom_count) &&
            take_count(invocation, "--page-version", 2, &flags->page_version) &&
            take_count(invocation, "--row-group-rows", INT32_MAX, &flags->row_group_rows) &&
+           take_count(invocation, "--page-rows", INT32_MAX, &flags->page_rows) &&
            take_count(invocation, "--threads", THREADS_MAX, &flags->threads);
 }
 

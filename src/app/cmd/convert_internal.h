@@ -60,7 +60,7 @@ struct write_flags {
     size_t encoding_count;
     const char *blooms[COLUMN_FLAGS_MAX]; /* columns */
     size_t bloom_count;
-    uint64_t page_version, row_group_rows;
+    uint64_t page_version, row_group_rows, page_rows;
     uint64_t threads;         /* 0: as many as there are cores */
     struct executor executor; /* of so many, where there is more than one */
     /* Arrow files alone */

@@ -155,6 +155,8 @@ static enum status take_flags(const struct arrow_schema *schema, const struct wr
         options->page_version = (int)flags->page_version;
     if (flags->row_group_rows)
         options->row_group_rows = (int64_t)flags->row_group_rows;
+    if (flags->page_rows)
+        options->page_rows = (int64_t)flags->page_rows;
     options->executor = flags->executor;
     for (size_t i = 0; i < flags->encoding_count; i++)
         TRY(take_encoding(schema, flags->encodings[i], arena, columns, options, err));

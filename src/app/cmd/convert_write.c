@@ -272,7 +272,7 @@ enum status rows_out_open(enum file_format format, const struct arrow_schema *sc
 {
     bool is_text = format == FORMAT_NDJSON || format == FORMAT_CSV;
     bool is_parquets = flags->encoding_count || flags->bloom_count || flags->page_version ||
-                       flags->row_group_rows || flags->threads;
+                       flags->row_group_rows || flags->page_rows || flags->threads;
     if (is_text && flags->compression)
         return error_set(err, STATUS_USAGE, "--compression: text is written as it is");
     if (is_parquets && format != FORMAT_PARQUET)
@@ -281,6 +281,7 @@ enum status rows_out_open(enum file_format format, const struct arrow_schema *sc
                          : flags->bloom_count  ? "--bloom"
                          : flags->page_version ? "--page-version"
                          : flags->threads      ? "--threads"
+                         : flags->page_rows    ? "--page-rows"
                                                : "--row-group-rows");
     TRY(arrow_schema_check_depth(schema, err));
     if (format != FORMAT_PARQUET)

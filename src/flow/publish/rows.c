@@ -18,7 +18,7 @@ struct writing {
     const struct order *order;
     struct record *record;
     const struct arrow_batch **batches; /* of the range, for arrow_gather */
-    struct buf blooms;                  /* struct parquet_column_options: Bloom filters */
+    struct buf columns;                 /* struct parquet_column_options */
     char data_uri[STORE_URI_BYTES_MAX];
     char log_text[LOG_ID_TEXT_BYTES];
 };
@@ -206,23 +206,27 @@ static size_t sorting_columns(const struct writing *writing,
     return used;
 }
 
+static bool is_by_id(const struct writing *writing)
+{
+    const struct publish_table *definition = writing->lane->definition;
+    size_t length = definition->sort_column_count ? strlen(definition->sort_columns[0]) : 0;
+    return length > 3 && strcmp(definition->sort_columns[0] + length - 3, "_id") == 0;
+}
+
 static struct parquet_options file_options(const struct writing *writing,
                                            struct parquet_sorting_column sorting[4])
 {
     const struct publish_options *settings = &writing->lane->publisher->options;
-    const struct publish_table *definition = writing->lane->definition;
     struct parquet_options options = parquet_options_default();
-    size_t name_length = definition->sort_column_count ? strlen(definition->sort_columns[0]) : 0;
-    bool is_by_id =
-        name_length > 3 && strcmp(definition->sort_columns[0] + name_length - 3, "_id") == 0;
     options.zstd_level = settings->zstd_level;
     options.row_group_rows = settings->row_group_rows;
-    options.page_rows = is_by_id ? 2000 : settings->page_rows; /* a look-up decodes whole pages */
+    /* A look-up decodes whole pages. */
+    options.page_rows = is_by_id(writing) ? 2000 : settings->page_rows;
     options.created_by = settings->created_by;
     options.sorting = sorting;
     options.sorting_count = sorting_columns(writing, sorting);
-    options.columns = (const void *)writing->blooms.data;
-    options.column_count = writing->blooms.length / sizeof *options.columns;
+    options.columns = (const void *)writing->columns.data;
+    options.column_count = writing->columns.length / sizeof *options.columns;
     return options;
 }
 
@@ -322,11 +326,25 @@ static enum status find_blooms(struct writing *writing, const struct iceberg_tab
         const char *value =
             key.failed ? NULL : iceberg_table_property(table, (const char *)key.data);
         if (value && strcmp(value, "true") == 0)
-            buf_put(&writing->blooms, &column, sizeof column);
-        writing->blooms.failed |= key.failed;
+            buf_put(&writing->columns, &column, sizeof column);
+        writing->columns.failed |= key.failed;
         buf_deinit(&key);
     }
-    return buf_status(&writing->blooms, "Bloom filters", err);
+    return buf_status(&writing->columns, "Bloom filters", err);
+}
+
+/* Ids in order repeat side by side, where compression finds them; a dictionary takes as much room,
+ * and a look-up would expand it for one of its entries. */
+static enum status spare_id_dictionary(struct writing *writing, struct error *err)
+{
+    struct parquet_sorting_column sorting[4];
+    if (is_by_id(writing) && sorting_columns(writing, sorting)) {
+        struct parquet_column_options column = {
+            .path = writing->binding->schema.fields[sorting[0].field].name,
+            .values = PARQUET_VALUES_PLAIN};
+        buf_put(&writing->columns, &column, sizeof column);
+    }
+    return buf_status(&writing->columns, "columns", err);
 }
 
 enum status rows_write(struct lane *lane, const struct iceberg_table *table,
@@ -347,6 +365,7 @@ enum status rows_write(struct lane *lane, const struct iceberg_table *table,
     log_id_to_text(lane->publisher->log, writing.log_text);
     TRY_OR_DONE(status, iceberg_table_data_location(table, writing.data_uri, err));
     TRY_OR_DONE(status, find_blooms(&writing, table, err));
+    TRY_OR_DONE(status, spare_id_dictionary(&writing, err));
     TRY_OR_DONE(status, order_create(lane->definition, binding, range, order, err));
     status = write_all(&writing, err);
     record->rows = range->rows;
@@ -358,6 +377,6 @@ done:
         order_deinit(order);
     mem_free(order);
     mem_free(writing.batches);
-    buf_deinit(&writing.blooms);
+    buf_deinit(&writing.columns);
     return status;
 }

@@ -227,14 +227,27 @@ done:
     return status;
 }
 
-enum status codec_expander_exact(struct codec_expander *expander, struct span in, void *place,
-                                 size_t bytes, struct error *err)
+static enum status begin_block(struct codec_expander *expander, struct error *err)
 {
     if (expander->codec != CODEC_ZSTD)
         return error_set(err, STATUS_USAGE, "%s: no block by an expander",
                          codec_name(expander->codec));
     codec_expander_reset(expander, expander->bytes_max);
+    return STATUS_OK;
+}
+
+enum status codec_expander_exact(struct codec_expander *expander, struct span in, void *place,
+                                 size_t bytes, struct error *err)
+{
+    TRY(begin_block(expander, err));
     return codec_zstd_expand_exact(expander->state, in, place, bytes, err);
+}
+
+enum status codec_expander_front(struct codec_expander *expander, struct span in, void *place,
+                                 size_t bytes, struct error *err)
+{
+    TRY(begin_block(expander, err));
+    return codec_zstd_expand_front(expander->state, in, place, bytes, err);
 }
 
 /* ---- compressing ---- */

@@ -64,6 +64,11 @@ enum status codec_expand_exact(enum codec codec, struct span in, void *place, si
 enum status codec_expander_exact(struct codec_expander *expander, struct span in, void *place,
                                  size_t bytes, struct error *err) MUST_CHECK;
 
+/* By an expander of zstd: the first `bytes` of what `in` becomes, and little more is expanded. What
+ * stands behind them is not looked at. INVALID where there are fewer. */
+enum status codec_expander_front(struct codec_expander *expander, struct span in, void *place,
+                                 size_t bytes, struct error *err) MUST_CHECK;
+
 /* ---- compressing ---- */
 
 struct codec_compressor;

@@ -39,6 +39,8 @@ extern const struct codec_compress_ops codec_deflate_compress, codec_zstd_compre
  */
 enum status codec_zstd_expand_exact(void *state, struct span in, void *place, size_t bytes,
                                     struct error *err) MUST_CHECK;
+enum status codec_zstd_expand_front(void *state, struct span in, void *place, size_t bytes,
+                                    struct error *err) MUST_CHECK;
 /* Raw blocks. */
 enum status codec_lz4_expand_block(struct span in, void *place, size_t bytes,
                                    struct error *err) MUST_CHECK;

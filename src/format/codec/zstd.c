@@ -113,6 +113,23 @@ enum status codec_zstd_expand_exact(void *state, struct span in, void *place, si
     return STATUS_OK;
 }
 
+enum status codec_zstd_expand_front(void *state, struct span in, void *place, size_t bytes,
+                                    struct error *err)
+{
+    struct expand *expand = state;
+    ZSTD_inBuffer from = {.src = in.data, .size = in.length};
+    ZSTD_outBuffer to = {.dst = place, .size = bytes};
+    while (to.pos < bytes) {
+        size_t before = from.pos + to.pos;
+        size_t code = ZSTD_decompressStream(expand->context, &to, &from);
+        if (ZSTD_isError(code))
+            return fault(code, err);
+        if (from.pos + to.pos == before)
+            return error_set(err, STATUS_INVALID, "zstd: block ends before %zu bytes", bytes);
+    }
+    return STATUS_OK;
+}
+
 /* ---- compressing ---- */
 
 static void *compress_create(enum codec codec, int level)

@@ -37,6 +37,7 @@ void leaf_reader_drop_values(struct leaf_reader *reader)
 static void drop_scratch(struct leaf_reader *reader)
 {
     pool_give(reader->walk.pool, &reader->walk.expanded);
+    pool_give(reader->walk.pool, &reader->front);
     pool_give(reader->walk.pool, &reader->scratch);
     pool_give(reader->walk.pool, &reader->scratch_ends);
     pool_give(reader->walk.pool, &reader->runs);
@@ -363,7 +364,8 @@ static enum status read_piece(struct leaf_reader *reader, const struct page_piec
         if (status != STATUS_OK)
             return status;
         if (page.is_dictionary) {
-            TRY(leaf_read_dictionary(reader, &page, err));
+            TRY(reader->walk.defers_dictionary ? leaf_defer_dictionary(reader, &page, err)
+                                               : leaf_read_dictionary(reader, &page, err));
             continue;
         }
         TRY(read_data_page(reader, &page, is_first, err));
@@ -381,6 +383,7 @@ enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max, struc
     if (!set_limits(reader, bytes_max))
         return out_of_room(reader, chunk->offset, err);
     reader->walk.skips_dictionary = !reader->reads_values;
+    reader->walk.defers_dictionary = leaf_defers_dictionary(reader);
     reserve(reader);
     if (!reader->width &&
         (!begin_ends(&reader->dictionary.ends) || !begin_ends(&reader->values.ends)))

@@ -112,16 +112,18 @@ static enum status expand_hadoop(struct span stored, uint8_t *place, size_t byte
     return codec_expand_exact(CODEC_LZ4_BLOCK, stored, place, bytes, err);
 }
 
+/* `whole`: what all of it becomes; zstd stops behind `bytes`. */
 static enum status expand_zstd(struct codec_expander **zstd, struct span stored, uint8_t *place,
-                               size_t bytes, struct error *err)
+                               size_t bytes, size_t whole, struct error *err)
 {
     if (!*zstd)
         TRY(codec_expander_create(CODEC_ZSTD, SIZE_MAX, zstd, err));
-    return codec_expander_exact(*zstd, stored, place, bytes, err);
+    return bytes < whole ? codec_expander_front(*zstd, stored, place, bytes, err)
+                         : codec_expander_exact(*zstd, stored, place, bytes, err);
 }
 
 static enum status expand_codec(const struct page_walk *walk, struct span stored, uint8_t *place,
-                                size_t bytes, struct error *err)
+                                size_t bytes, size_t whole, struct error *err)
 {
     int32_t number = walk->chunk->codec;
     switch (number) {
@@ -132,7 +134,7 @@ static enum status expand_codec(const struct page_walk *walk, struct span stored
     case CODEC_ID_LZ4_HADOOP:
         return expand_hadoop(stored, place, bytes, err);
     case CODEC_ID_ZSTD:
-        return expand_zstd(walk->zstd, stored, place, bytes, err);
+        return expand_zstd(walk->zstd, stored, place, bytes, whole, err);
     case CODEC_ID_LZ4_RAW:
         return codec_expand_exact(CODEC_LZ4_BLOCK, stored, place, bytes, err);
     default:
@@ -141,20 +143,13 @@ static enum status expand_codec(const struct page_walk *walk, struct span stored
     }
 }
 
-static enum status expand(struct page_walk *walk, const struct page *page, bool is_stored,
-                          struct span stored, size_t bytes, struct span *out_body,
-                          struct error *err)
+/* The first `bytes` of the `whole` that `stored` becomes; fewer than all of zstd alone. */
+static enum status expand_into(struct page_walk *walk, const struct page *page, struct span stored,
+                               size_t bytes, size_t whole, struct buf *into, struct span *out_body,
+                               struct error *err)
 {
     struct error cause;
-    if (walk->chunk->codec == CODEC_ID_UNCOMPRESSED || is_stored) {
-        if (stored.length != bytes)
-            return page_fault(walk, page->offset, STATUS_CORRUPT, err,
-                              "a page that is not compressed has %zu bytes, not %zu", stored.length,
-                              bytes);
-        *out_body = stored;
-        return STATUS_OK;
-    }
-    buf_clear(&walk->expanded);
+    buf_clear(into);
     *out_body = span_of(stored.data, 0); /* nothing, but somewhere */
     if (bytes == 0)
         return STATUS_OK;
@@ -163,14 +158,39 @@ static enum status expand(struct page_walk *walk, const struct page *page, bool 
                           "the pages expand to more than %" PRIu64 " bytes",
                           walk->expanded_bytes_max);
     walk->expanded_bytes += bytes;
-    if (!pool_extend(walk->pool, &walk->expanded, bytes))
+    if (!pool_extend(walk->pool, into, bytes))
         return page_fault(walk, page->offset, STATUS_NO_MEMORY, err, "no memory for %zu bytes",
                           bytes);
-    enum status status = expand_codec(walk, stored, walk->expanded.data, bytes, &cause);
+    enum status status = expand_codec(walk, stored, into->data, bytes, whole, &cause);
     if (status != STATUS_OK)
         return page_fault(walk, page->offset, status == STATUS_INVALID ? STATUS_CORRUPT : status,
                           err, "%.150s", cause.message);
-    *out_body = span_of(walk->expanded.data, bytes);
+    *out_body = span_of(into->data, bytes);
+    return STATUS_OK;
+}
+
+static enum status expand(struct page_walk *walk, const struct page *page, bool is_stored,
+                          struct span stored, size_t bytes, struct span *out_body,
+                          struct error *err)
+{
+    if (walk->chunk->codec != CODEC_ID_UNCOMPRESSED && !is_stored)
+        return expand_into(walk, page, stored, bytes, bytes, &walk->expanded, out_body, err);
+    if (stored.length != bytes)
+        return page_fault(walk, page->offset, STATUS_CORRUPT, err,
+                          "a page that is not compressed has %zu bytes, not %zu", stored.length,
+                          bytes);
+    *out_body = stored;
+    return STATUS_OK;
+}
+
+enum status page_expand_front(struct page_walk *walk, struct page *page, size_t bytes,
+                              struct buf *front, struct error *err)
+{
+    if (walk->chunk->codec != CODEC_ID_UNCOMPRESSED)
+        return expand_into(walk, page, page->body, bytes, page->plain_bytes, front, &page->body,
+                           err);
+    TRY(expand(walk, page, true, page->body, page->plain_bytes, &page->body, err));
+    page->body.length = bytes;
     return STATUS_OK;
 }
 
@@ -196,6 +216,11 @@ static enum status fill_page(struct page_walk *walk, const struct page_header *h
                               "levels of %zu bytes in a page of %zu", levels, stored.length);
         page->rep = span_of(stored.data, rep);
         page->def = span_of(stored.data + rep, def);
+    }
+    if (page->is_dictionary && walk->defers_dictionary) {
+        page->body = stored;
+        page->plain_bytes = (size_t)header->plain_bytes;
+        return STATUS_OK;
     }
     return expand(walk, page, header->is_stored,
                   span_of(stored.data + levels, stored.length - levels),

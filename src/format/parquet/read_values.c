@@ -76,23 +76,12 @@ static enum status check_text(const struct leaf_reader *reader, const struct pag
     return is_text ? STATUS_OK : corrupt(reader, page, err, "text that is not UTF-8");
 }
 
-/* The values of a page in stretches: those of rows that are wanted, and those between, which become
- * empty. */
-struct value_walk {
-    const struct leaf_reader *reader;
-    size_t count;  /* of the page */
-    bool is_whole; /* all are wanted */
-    size_t run;
-    size_t first, length; /* the stretch at hand */
-    bool is_wanted;
-};
-
 static bool wants_all_values(const struct leaf_reader *reader)
 {
     return !reader->rows || reader->watch;
 }
 
-static bool next_values(struct value_walk *walk)
+bool leaf_next_values(struct value_walk *walk)
 {
     const struct kept_run *runs = (const struct kept_run *)(const void *)walk->reader->runs.data;
     size_t end = walk->count;
@@ -169,7 +158,7 @@ static enum status append_plain(struct leaf_reader *reader, const struct page *p
     copy.room_end = data->data + data->capacity;
     bool is_whole = data != &reader->values.data || wants_all_values(reader);
     struct value_walk walk = {.reader = reader, .count = count, .is_whole = is_whole};
-    while (next_values(&walk))
+    while (leaf_next_values(&walk))
         if (!(walk.is_wanted ? copy_plain(&copy, ends + walk.first, walk.length)
                              : skip_plain(&copy, ends + walk.first, walk.length)))
             return corrupt(reader, page, err, "a value that ends behind the page");
@@ -416,6 +405,19 @@ static size_t longest(const int32_t *ends, size_t count)
     return (size_t)most;
 }
 
+enum status leaf_check_dictionary(const struct leaf_reader *reader, const struct page *page,
+                                  size_t body_bytes, struct error *err)
+{
+    size_t bytes;
+    if (page->encoding != ENCODING_PLAIN && page->encoding != ENCODING_PLAIN_DICTIONARY)
+        return corrupt(reader, page, err, "not an encoding of dictionaries");
+    /* Before memory is asked for: every value takes some of the page. */
+    if (page->level_count > body_bytes * 8 ||
+        !SIZE_MUL(page->level_count, (size_t)reader->width, &bytes))
+        return corrupt(reader, page, err, "more values than bytes");
+    return STATUS_OK;
+}
+
 enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *page,
                                  struct error *err)
 {
@@ -423,13 +425,10 @@ enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *
     struct values *to = &reader->dictionary;
     struct page plain = *page;
     size_t count = page->level_count, bytes;
-    if (page->encoding != ENCODING_PLAIN && page->encoding != ENCODING_PLAIN_DICTIONARY)
-        return corrupt(reader, page, err, "not an encoding of dictionaries");
+    TRY(leaf_check_dictionary(reader, page, page->body.length, err));
     plain.encoding = ENCODING_PLAIN;
-    /* Before memory is asked for: every value takes some of the page. */
-    if (count > page->body.length * 8 || !SIZE_MUL(count, (size_t)reader->width, &bytes))
-        return corrupt(reader, page, err, "more values than bytes");
     if (reader->width) {
+        bytes = count * reader->width;
         if (!pool_extend(reader->walk.pool, &to->data, bytes + 1))
             return out_of_room(reader, page, &to->data, err);
         TRY(read_converted(reader, &plain, &in, to->data.data, count, err));
@@ -462,7 +461,7 @@ static enum status read_indices(struct leaf_reader *reader, const struct page *p
         return page_fault(&reader->walk, page->offset, STATUS_CORRUPT, err,
                           "index %" PRIu32 " into a dictionary of %zu", greatest,
                           reader->dictionary_page_count);
-    return STATUS_OK;
+    return leaf_need_entries(reader, (size_t)greatest + 1, err);
 }
 
 static void gather_fixed(const uint8_t *dictionary, size_t width, const uint32_t *indices,
@@ -593,7 +592,7 @@ static enum status gather_bytes(struct leaf_reader *reader, const struct page *p
 {
     struct value_walk walk = {
         .reader = reader, .count = count, .is_whole = wants_all_values(reader)};
-    while (next_values(&walk)) {
+    while (leaf_next_values(&walk)) {
         int32_t end = (int32_t)reader->values.data.length;
         if (walk.is_wanted)
             TRY(gather_stretch(reader, page, indices + walk.first, ends + walk.first, walk.length,
@@ -618,6 +617,7 @@ static enum status read_kept(struct leaf_reader *reader, const struct page *page
     struct values *to = &reader->dictionary;
     if (is_dictionary_encoding(page->encoding))
         return read_indices(reader, page, in, indices, count, err);
+    TRY(leaf_need_entries(reader, reader->dictionary_page_count, err));
     int32_t *ends =
         (int32_t *)(void *)pool_extend(reader->walk.pool, &to->ends, (count + 1) * sizeof *ends);
     if (!ends || reader->dictionary_count > INT32_MAX - count)
@@ -645,6 +645,11 @@ static enum status read_plain(struct leaf_reader *reader, const struct page *pag
     if (!indices)
         return out_of_room(reader, page, scratch, err);
     TRY(read_indices(reader, page, in, indices, count, err));
+    size_t start = reader->values.data.length;
+    if (!out && leaf_gather_in_place(reader, indices, ends, count))
+        return reader->values.data.failed
+                   ? out_of_room(reader, page, &reader->values.data, err)
+                   : check_text(reader, page, &reader->values.data, start, ends, count, err);
     if (!out)
         return gather_bytes(reader, page, indices, ends, count, err);
     if (count)

@@ -134,6 +134,7 @@ struct page {
     bool is_dictionary, is_v2;
     struct span rep, def; /* v2: the level sections */
     struct span body;     /* expanded; v1: with the level sections in front */
+    size_t plain_bytes;   /* of a dictionary that is not expanded yet: of its body */
 };
 
 /* A walk over pages of a chunk that lie one behind the other. */
@@ -146,10 +147,11 @@ struct page_walk {
     const uint8_t *start; /* lies at `offset` of the file */
     uint64_t offset;
     bool skips_checksums, skips_dictionary;
-    struct codec_expander **zstd;                /* made when it is needed, and kept by its owner */
-    struct parquet_memory *pool;                 /* of the buffers; may be NULL */
-    bool has_begun;                              /* a page of values or a dictionary came by */
-    struct buf expanded;                         /* the page at hand */
+    bool defers_dictionary;       /* its page comes as it is stored, for page_expand_front */
+    struct codec_expander **zstd; /* made when it is needed, and kept by its owner */
+    struct parquet_memory *pool;  /* of the buffers; may be NULL */
+    bool has_begun;               /* a page of values or a dictionary came by */
+    struct buf expanded;          /* the page at hand */
     uint64_t expanded_bytes, expanded_bytes_max; /* of all pages */
 };
 
@@ -157,6 +159,10 @@ struct page_walk {
  * of other kinds are stepped over, and a dictionary that is not wanted. NOT_FOUND at the end of the
  * chunk. Its spans live until the next call. */
 enum status page_next(struct page_walk *walk, struct page *out_page, struct error *err) MUST_CHECK;
+/* The first `bytes` of the body of a dictionary that was deferred, into `front`, which the page
+ * then refers to; or where they are stored so. */
+enum status page_expand_front(struct page_walk *walk, struct page *page, size_t bytes,
+                              struct buf *front, struct error *err) MUST_CHECK;
 /* CORRUPT or `status` with the column, the row group and the byte offset. */
 enum status page_fault(const struct page_walk *walk, uint64_t offset, enum status status,
                        struct error *err, const char *format, ...) PRINTF_LIKE(5, 6);
@@ -269,6 +275,10 @@ struct leaf_reader {
     size_t dictionary_page_count, dictionary_count;
     size_t dictionary_entry_max; /* bytes, of the page's byte arrays */
     bool has_dictionary;
+    bool is_deferred;     /* its entries from dictionary_count on are not read */
+    struct page deferred; /* as it is stored */
+    struct buf front;     /* of it, expanded */
+    struct span entries;  /* where they stand in it, from dictionary.ends on: byte arrays */
     struct buf scratch, scratch_ends;
     struct buf runs; /* kept_run, of the page at hand, where `rows` says what is wanted */
     size_t run_count;
@@ -286,6 +296,34 @@ enum status leaf_read_values(struct leaf_reader *reader, const struct page *page
                              size_t count, struct error *err) MUST_CHECK;
 enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *page,
                                  struct error *err) MUST_CHECK;
+
+/* CORRUPT: not what the body of a dictionary can be, of so many bytes. */
+enum status leaf_check_dictionary(const struct leaf_reader *reader, const struct page *page,
+                                  size_t body_bytes, struct error *err) MUST_CHECK;
+
+/* The values of a page in stretches: those of rows that are wanted, and those between, which become
+ * empty. */
+struct value_walk {
+    const struct leaf_reader *reader;
+    size_t count;  /* of the page */
+    bool is_whole; /* all are wanted */
+    size_t run;
+    size_t first, length; /* the stretch at hand */
+    bool is_wanted;
+};
+
+bool leaf_next_values(struct value_walk *walk);
+
+/* Whether only the front of a dictionary is worth reading: of a few pages. */
+bool leaf_defers_dictionary(const struct leaf_reader *reader);
+enum status leaf_defer_dictionary(struct leaf_reader *reader, const struct page *page,
+                                  struct error *err) MUST_CHECK;
+/* Has the first `entries` of the dictionary read, of those that it has. */
+enum status leaf_need_entries(struct leaf_reader *reader, size_t entries,
+                              struct error *err) MUST_CHECK;
+/* Byte arrays behind those of `values`, with their ends; false: they are not to be had so. */
+bool leaf_gather_in_place(struct leaf_reader *reader, const uint32_t *indices, int32_t *ends,
+                          size_t count);
 
 /* Levels from `least` on. */
 size_t count_levels_from(const uint8_t *levels, size_t count, uint8_t least);

@@ -88,6 +88,46 @@ static void test_raw_blocks(void **state)
     }
 }
 
+/* The front of a frame, at every length that lies at a block's edge or beside it, and what is wrong
+ * behind it does not matter. */
+static void test_front_of_a_block(void **state)
+{
+    (void)state;
+    enum { BLOCK = 128 << 10, BYTES = 3 * BLOCK + 1000 };
+    struct error err;
+    struct codec_expander *expander;
+    static uint8_t place[BYTES + 1];
+    struct buf in = sample(BYTES), packed = compressed(CODEC_ZSTD, &in);
+    struct span span = span_of(packed.data, packed.length);
+    assert_ok(codec_expander_create(CODEC_ZSTD, SIZE_MAX, &expander, &err));
+    for (size_t edge = 0; edge <= BYTES + BLOCK; edge += BLOCK) {
+        for (size_t near = 0; near < 3; near++) {
+            size_t bytes = size_min(size_min(edge, BYTES) + near, BYTES + 1);
+            memset(place, 0, sizeof place);
+            if (bytes > BYTES) {
+                assert_status(STATUS_INVALID,
+                              codec_expander_front(expander, span, place, bytes, &err));
+                continue;
+            }
+            assert_ok(codec_expander_front(expander, span, place, bytes, &err));
+            assert_memory_equal(place, in.data, bytes);
+            assert_true(bytes == BYTES || !place[bytes]);
+        }
+    }
+    assert_ok(codec_expander_front(expander, span_of(packed.data, packed.length * 7 / 8), place,
+                                   BLOCK, &err));
+    assert_memory_equal(place, in.data, BLOCK);
+    assert_status(STATUS_INVALID,
+                  codec_expander_front(expander, span_of(packed.data, 9), place, 1, &err));
+    assert_status(STATUS_INVALID,
+                  codec_expander_front(expander, span_of(packed.data, 0), place, 1, &err));
+    assert_ok(codec_expander_exact(expander, span, place, BYTES, &err));
+    assert_memory_equal(place, in.data, BYTES);
+    codec_expander_destroy(expander);
+    buf_deinit(&in);
+    buf_deinit(&packed);
+}
+
 static void test_blocks_by_one_expander(void **state)
 {
     (void)state;
@@ -332,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_raw_blocks),
+        cmocka_unit_test(test_front_of_a_block),
         cmocka_unit_test(test_blocks_by_one_expander),
         cmocka_unit_test(test_any_pieces),
         cmocka_unit_test(test_many_members),
