@@ -72,6 +72,31 @@ void sim_node_volume(struct sim_node *node, uint64_t bytes);                 /* 
 /* Whether files can be opened with ENV_DIRECT and ENV_DSYNC; not at first. */
 void sim_node_direct(struct sim_node *node, bool is_supported);
 
+/* What a test makes of a call, one by one; asked before the call acts. */
+enum sim_call {
+    SIM_OPEN,
+    SIM_READ,
+    SIM_WRITE,
+    SIM_SYNC,
+    SIM_ALLOCATE,
+    SIM_RENAME,
+    SIM_REMOVE,
+    SIM_LIST,
+    SIM_DIR_SYNC,
+};
+enum sim_verdict {
+    SIM_FINE,
+    SIM_FAILS,   /* IO; of a write part is there, of a sync part of the pages are lost */
+    SIM_FULL,    /* NO_SPACE; of a write part is there */
+    SIM_IGNORED, /* answered well by a disk that does nothing: power cuts show it */
+    SIM_ASTRAY,  /* a write: to the same place of another file, or a block behind its own */
+};
+/* `to`: of a rename; else NULL. */
+typedef enum sim_verdict (*sim_judge_fn)(void *context, enum sim_call call, const char *path,
+                                         const char *to);
+/* `astray`: the other file, borrowed; NULL: the block behind. `judge` NULL: nobody judges. */
+void sim_node_judge(struct sim_node *node, sim_judge_fn judge, void *context, const char *astray);
+
 /* The disk of a node that is down, as it stands, pending operations too. A test may look at a copy
  * with code that changes it, and put the disk back. */
 struct sim_disk_copy *sim_disk_save(struct sim_node *node);

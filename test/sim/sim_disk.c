@@ -122,6 +122,21 @@ void disk_sync_fails(struct sim *sim, struct inode *inode)
     }
 }
 
+void disk_forget(struct inode *inode, uint64_t first)
+{
+    struct op **at = &inode->pending;
+    while (*at) {
+        struct op *op = *at;
+        if (op->number < first) {
+            at = &op->next;
+            continue;
+        }
+        *at = op->next;
+        op_free(op);
+    }
+    inode->pending_tail = at;
+}
+
 uint64_t disk_used(const struct disk *disk)
 {
     uint64_t used = 0;

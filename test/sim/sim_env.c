@@ -45,6 +45,24 @@ static struct sim_file *file_of(struct env_file *file)
     return CONTAINER_OF(file, struct sim_file, base);
 }
 
+void sim_node_judge(struct sim_node *node, sim_judge_fn judge, void *context, const char *astray)
+{
+    node->judge = judge;
+    node->judge_context = context;
+    node->astray = astray;
+}
+
+static enum sim_verdict judge(struct sim_node *node, enum sim_call call, const char *path,
+                              const char *to)
+{
+    return node->judge ? node->judge(node->judge_context, call, path, to) : SIM_FINE;
+}
+
+static enum status injected(struct error *err, const char *what, const char *path)
+{
+    return error_set(err, STATUS_IO, "%s %s: injected", what, path);
+}
+
 /* ---- files ---- */
 
 static bool parent_exists(struct disk *disk, const char *path)
@@ -68,6 +86,8 @@ static enum status sim_open(struct env *env, const char *path, unsigned flags,
 {
     struct sim_node *node = node_of(env);
     sim_step(node, TAG_OPEN);
+    if (judge(node, SIM_OPEN, path, NULL) == SIM_FAILS)
+        return injected(err, "open", path);
     struct inode *inode = disk_find(&node->disk, path);
     if ((flags & ENV_DIRECT) && !(node->has_direct && (flags & ENV_DSYNC)))
         return error_set(err, STATUS_UNSUPPORTED, "open %s: no direct access here", path);
@@ -111,8 +131,9 @@ static enum status sim_read(struct env_file *base, uint64_t offset, void *data, 
                             size_t *out_bytes, struct error *err)
 {
     struct sim_file *file = file_of(base);
-    UNUSED(err);
     sim_step(file->node, TAG_READ);
+    if (judge(file->node, SIM_READ, file->name, NULL) == SIM_FAILS)
+        return injected(err, "read", file->name);
     uint64_t end = file->inode->cache_bytes;
     size_t got = offset >= end ? 0 : bytes < end - offset ? bytes : (size_t)(end - offset);
     if (got)
@@ -133,16 +154,19 @@ static bool is_traced(const struct sim *sim, const char *name)
 }
 
 /* The device's part of a sync: time passes, and it may fail. */
-static enum status sync_wait(struct sim_file *file, struct error *err)
+static enum status sync_wait(struct sim_file *file, bool *out_is_ignored, struct error *err)
 {
     struct sim_node *node = file->node;
     char name[48];
     memcpy(name, file->name, sizeof name);
     struct inode *inode = file->inode;
-    bool is_failed = file->may_fail && sim_fault(node, node->faults.sync_fails);
+    enum sim_verdict verdict = judge(node, SIM_SYNC, file->name, NULL);
+    bool is_failed =
+        verdict == SIM_FAILS || (file->may_fail && sim_fault(node, node->faults.sync_fails));
     if (node->running)
         sim_block(node, FIBER_SLEEPING, NULL,
                   node->sim->now_ns + 50000 + (int64_t)random_below(&node->sim->schedule, 400000));
+    *out_is_ignored = verdict == SIM_IGNORED;
     if (!is_failed)
         return STATUS_OK;
     disk_sync_fails(node->sim, inode);
@@ -167,17 +191,29 @@ static enum status sim_write(struct env_file *base, uint64_t offset, const struc
             memcpy(all + at, slices[i].data, slices[i].bytes);
         at += slices[i].bytes;
     }
-    bool is_failed = total > 0 && sim_fault(node, node->faults.write_no_space);
+    enum sim_verdict verdict = judge(node, SIM_WRITE, file->name, NULL);
+    bool is_failed =
+        total > 0 && (verdict == SIM_FAILS || verdict == SIM_FULL ||
+                      (verdict == SIM_FINE && sim_fault(node, node->faults.write_no_space)));
     size_t part = is_failed ? (size_t)random_below(&node->sim->faults, total) : total;
     if (is_traced(node->sim, file->name))
         node->sim->trace = hash64_seeded(all, total, node->sim->trace);
-    bool has_room = disk_write(&node->disk, file->inode, offset, all, part);
+    uint64_t first = file->inode->op_next;
+    struct inode *to = file->inode;
+    if (verdict == SIM_ASTRAY)
+        to = node->astray ? disk_find(&node->disk, node->astray) : to;
+    bool has_room =
+        disk_write(&node->disk, to,
+                   offset + (verdict == SIM_ASTRAY && !node->astray ? SIM_BLOCK : 0), all, part);
+    if (verdict == SIM_IGNORED)
+        disk_forget(to, first);
     file->inode->modified_ns = node->sim->now_ns;
     free(all);
     node->sim->counts.no_space += is_failed;
     node->sim->counts.volume_full += !has_room;
     if (is_failed || !has_room) { /* not at once: others go on meanwhile */
-        enum status status = no_space(err, "write", file->name);
+        enum status status = verdict == SIM_FAILS ? injected(err, "write", file->name)
+                                                  : no_space(err, "write", file->name);
         if (node->running)
             sim_block(node, FIBER_SLEEPING, NULL,
                       node->sim->now_ns + (int64_t)random_below(&node->sim->schedule, 300000));
@@ -189,8 +225,10 @@ static enum status sim_write(struct env_file *base, uint64_t offset, const struc
     uint64_t last = inode->op_next;
     sim_step(node, TAG_SYNC);
     node->sim->counts.syncs++;
-    TRY(sync_wait(file, err));
-    disk_settle_range(inode, last, offset, offset + total);
+    bool is_ignored;
+    TRY(sync_wait(file, &is_ignored, err));
+    if (!is_ignored)
+        disk_settle_range(inode, last, offset, offset + total);
     return STATUS_OK;
 }
 
@@ -201,8 +239,10 @@ static enum status sim_sync(struct env_file *base, struct error *err)
     sim_step(file->node, TAG_SYNC);
     file->node->sim->counts.syncs++;
     uint64_t last = inode->op_next;
-    TRY(sync_wait(file, err));
-    disk_settle(inode, last);
+    bool is_ignored;
+    TRY(sync_wait(file, &is_ignored, err));
+    if (!is_ignored)
+        disk_settle(inode, last);
     return STATUS_OK;
 }
 
@@ -222,7 +262,8 @@ static enum status sim_allocate(struct env_file *base, uint64_t bytes, struct er
     sim_step(node, TAG_WRITE);
     if (bytes <= file->inode->cache_bytes)
         return STATUS_OK;
-    bool is_failed = sim_fault(node, node->faults.allocate_no_space);
+    bool is_failed = judge(node, SIM_ALLOCATE, file->name, NULL) == SIM_FULL ||
+                     sim_fault(node, node->faults.allocate_no_space);
     bool has_room = !is_failed && disk_resize(&node->disk, file->inode, bytes);
     node->sim->counts.no_space += is_failed;
     node->sim->counts.volume_full += !is_failed && !has_room;
@@ -304,6 +345,8 @@ static enum status sim_rename(struct env *env, const char *from, const char *to,
 {
     struct sim_node *node = node_of(env);
     sim_step(node, TAG_NAME);
+    if (judge(node, SIM_RENAME, from, to) == SIM_FAILS)
+        return injected(err, "rename", from);
     return rename_now(node, from, to, err);
 }
 
@@ -312,6 +355,8 @@ static enum status sim_rename_new(struct env *env, const char *from, const char 
 {
     struct sim_node *node = node_of(env);
     sim_step(node, TAG_NAME);
+    if (judge(node, SIM_RENAME, from, to) == SIM_FAILS)
+        return injected(err, "rename", from);
     if (disk_find(&node->disk, to))
         return error_set(err, STATUS_EXISTS, "rename to %s: is there", to);
     return rename_now(node, from, to, err);
@@ -321,6 +366,8 @@ static enum status sim_remove(struct env *env, const char *path, struct error *e
 {
     struct sim_node *node = node_of(env);
     sim_step(node, TAG_NAME);
+    if (judge(node, SIM_REMOVE, path, NULL) == SIM_FAILS)
+        return injected(err, "remove", path);
     struct inode *inode = disk_find(&node->disk, path);
     if (!inode)
         return not_found(err, "remove", path);
@@ -375,7 +422,9 @@ static enum status sim_dir_sync(struct env *env, const char *path, struct error 
 {
     struct sim_node *node = node_of(env);
     sim_step(node, TAG_SYNC);
-    bool is_failed = syncs_may_fail(node, path) && sim_fault(node, node->faults.dir_sync_fails);
+    enum sim_verdict verdict = judge(node, SIM_DIR_SYNC, path, NULL);
+    bool is_failed = verdict == SIM_FAILS ||
+                     (syncs_may_fail(node, path) && sim_fault(node, node->faults.dir_sync_fails));
     if (node->running)
         sim_block(node, FIBER_SLEEPING, NULL,
                   node->sim->now_ns + 20000 + (int64_t)random_below(&node->sim->schedule, 100000));
@@ -383,7 +432,8 @@ static enum status sim_dir_sync(struct env *env, const char *path, struct error 
         node->sim->counts.syncs_failed++;
         return error_set(err, STATUS_IO, "sync directory %s: injected", path);
     }
-    disk_dir_sync(&node->disk, path);
+    if (verdict != SIM_IGNORED)
+        disk_dir_sync(&node->disk, path);
     return STATUS_OK;
 }
 
@@ -392,6 +442,8 @@ static enum status sim_dir_list(struct env *env, const char *path, env_name_fn e
 {
     struct sim_node *node = node_of(env);
     sim_step(node, TAG_NAME);
+    if (judge(node, SIM_LIST, path, NULL) == SIM_FAILS)
+        return injected(err, "list", path);
     struct inode *inode = disk_find(&node->disk, path);
     if (!inode || !inode->is_directory)
         return not_found(err, "list", path);

@@ -101,6 +101,9 @@ struct sim_node {
     uint64_t crash_in; /* calls; 0: never */
     enum sim_end crash_how, end;
     bool is_crashing, has_direct;
+    sim_judge_fn judge;
+    void *judge_context;
+    const char *astray;
     int exit_code;
     char exit_reason[256];
     int64_t wall_offset_ns;
@@ -149,6 +152,8 @@ void disk_rename(struct disk *disk, const char *from, const char *to);
 bool disk_write(struct disk *disk, struct inode *inode, uint64_t offset, const void *data,
                 uint64_t bytes); /* false: no space */
 bool disk_resize(struct disk *disk, struct inode *inode, uint64_t bytes);
+/* The pending operations from number `first` on never reach the disk. */
+void disk_forget(struct inode *inode, uint64_t first);
 /* Applies the pending operations numbered up to `last` to the disk. */
 void disk_settle(struct inode *inode, uint64_t last);
 /* Of those, what touches the range, and the file's size: a write that is its own sync. */

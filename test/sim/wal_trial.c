@@ -19,6 +19,14 @@ static uint8_t *payload_of(uint64_t number, uint64_t bytes)
     return payload;
 }
 
+bool is_payload(uint64_t number, struct span payload)
+{
+    uint8_t *expected = payload_of(number, payload.length);
+    bool is_same = memcmp(expected, payload.data, payload.length) == 0;
+    mem_free(expected);
+    return is_same;
+}
+
 enum status append(struct wal *wal, uint32_t table, uint64_t number, uint64_t bytes,
                    enum wal_durability durability, uint64_t *out_seq)
 {
@@ -83,9 +91,7 @@ static void scan_all(struct run *run, struct wal *wal, uint32_t table)
             EXPECT(status == STATUS_NOT_FOUND);
             break;
         }
-        uint8_t *expected = payload_of(get_le64(view.payload.data), view.payload.length);
-        EXPECT(memcmp(expected, view.payload.data, view.payload.length) == 0);
-        mem_free(expected);
+        EXPECT(is_payload(get_le64(view.payload.data), view.payload));
         EXPECT(run->found < NUMBERS_MAX);
         position = view.seq;
         run->seqs[run->found] = view.seq;

@@ -61,6 +61,7 @@ struct run {
 
 enum status append(struct wal *wal, uint32_t table, uint64_t number, uint64_t bytes,
                    enum wal_durability durability, uint64_t *out_seq);
+bool is_payload(uint64_t number, struct span payload); /* what `append` writes under the number */
 void act_append(struct run *run, struct wal *wal, uint32_t table);
 /* Opens the log, reads it, acts, closes it; `run` says what came of it. */
 void go(struct run *run);
