@@ -21,6 +21,11 @@ void alloc_fail_after(int64_t n)
     atomic_store(&fail_countdown, n);
 }
 
+bool alloc_fail_is_due(void)
+{
+    return atomic_load(&fail_countdown) >= 0;
+}
+
 void *mem_alloc(size_t bytes)
 {
     return must_fail() ? NULL : malloc(bytes ? bytes : 1);

@@ -21,6 +21,7 @@ void *mem_copy(const void *data, size_t bytes);
 
 /* The `n`th allocation from now (0 = the next) fails, once; a negative `n` turns it off. */
 void alloc_fail_after(int64_t n);
+bool alloc_fail_is_due(void); /* the one that was asked for has not come yet */
 
 #define SIZE_MUL(a, b, out) (!__builtin_mul_overflow((a), (b), (out)))
 #define SIZE_ADD(a, b, out) (!__builtin_add_overflow((a), (b), (out)))

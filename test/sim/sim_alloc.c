@@ -122,3 +122,8 @@ void alloc_fail_after(int64_t n)
 {
     UNUSED(n); /* the seed decides: sim_faults.alloc_fails */
 }
+
+bool alloc_fail_is_due(void)
+{
+    return false;
+}
