@@ -249,6 +249,38 @@ size_t base64_encode(char *out, const void *data, size_t bytes)
     return length;
 }
 
+static uint32_t base64_digit(char c)
+{
+    return c >= 'A' && c <= 'Z'   ? (uint32_t)(c - 'A')
+           : c >= 'a' && c <= 'z' ? (uint32_t)(c - 'a' + 26)
+           : c >= '0' && c <= '9' ? (uint32_t)(c - '0' + 52)
+           : c == '+'             ? 62
+           : c == '/'             ? 63
+                                  : UINT32_MAX;
+}
+
+bool base64_decode(uint8_t *out, const char *text, size_t length, size_t *out_bytes)
+{
+    size_t bytes = 0, padding = length && text[length - 1] == '=';
+    padding += padding && length > 1 && text[length - 2] == '=';
+    if (length % 4)
+        return false;
+    for (size_t i = 0; i < length; i += 4) {
+        uint32_t group = 0, faults = 0;
+        for (size_t k = 0; k < 4; k++) {
+            uint32_t digit = i + k < length - padding ? base64_digit(text[i + k]) : 0;
+            faults |= digit >> 6;
+            group = group << 6 | digit;
+        }
+        if (faults)
+            return false;
+        for (size_t k = 0; k < 3; k++)
+            out[bytes++] = (uint8_t)(group >> (16 - 8 * k));
+    }
+    *out_bytes = bytes - padding;
+    return true;
+}
+
 unsigned text_distance(const char *a, const char *b, unsigned limit)
 {
     enum { WORD_MAX = 64 };

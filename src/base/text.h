@@ -65,6 +65,8 @@ size_t i64_to_text(char out[I64_TEXT_MAX], int64_t value);
 
 /* Base64 of RFC 4648 section 4, padded. Returns the length; out needs 4 * ((bytes + 2) / 3). */
 size_t base64_encode(char *out, const void *data, size_t bytes);
+/* The reverse; `out` needs 3 * (length / 4), and holds anything where it is none. */
+bool base64_decode(uint8_t *out, const char *text, size_t length, size_t *out_bytes) MUST_CHECK;
 
 /* Levenshtein distance, capped at `limit` + 1. Words longer than 64 bytes answer limit + 1. */
 unsigned text_distance(const char *a, const char *b, unsigned limit);

@@ -128,6 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct parquet_file *file;
     struct parquet_limits limits = parquet_limits_default();
     struct parquet_read_options options = {.skips_checksums = true};
+    bool was_arrow;
     limits.metadata_bytes_max = 1 << 20;
     limits.element_count_max = 64;
     limits.page_bytes_max = 1 << 18;
@@ -144,7 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         schema.field_count = schema.field_count ? 1 : 0;
         read_groups(file, &options);
         options.keeps_physical = false;
-        if (parquet_logical_schema(file, &arena, &schema, &err) == STATUS_OK)
+        if (parquet_original_schema(file, &arena, &schema, &was_arrow, &err) == STATUS_OK)
             read_groups(file, &options);
     }
     scan_leaves(file);

@@ -127,15 +127,35 @@ COMMON = {
     "dictionary": [(DICTIONARY, (pa.string(), "x"))],
     "metadata of columns": [(FIELD_PAIR, DROPPED)],
 }
-PARQUET = COMMON | {
-    "null": [(pa.nulls(1), (pa.int32(), None))],
-    "metadata of the schema": [(SCHEMA_PAIR, KEPT)],
+REFUSED = {
     "interval with a part below zero, or with parts of a millisecond": [
         (pa.array([value], pa.month_day_nano_interval()), 2) for value in ((-1, 2, 3000000), (1, 2, 3))],
     "decimal with a scale below zero": [(BELOW, 2)],
     "struct without members": [(MEMBERLESS, 2)],
     "file without columns": [(pa.table({}), 2)],
     "bytes of width 0 (by the reader of Arrow)": [(pa.array([b""], pa.binary(0)), 6)],
+}
+WIDE = [pa.array([HALF], pa.decimal256(9, 2)), pa.array([HALF], pa.decimal32(9, 2)), pa.array([HALF], pa.decimal64(9, 2))]
+LIST_VIEW, NUMBERS = pa.array([[1]], pa.list_view(pa.int32())), pa.array([7]).dictionary_encode()
+OPAQUE = pa.ExtensionArray.from_storage(pa.opaque(pa.binary(), "kind", "seller"), pa.array([b"x"]))
+ELEMENTS = pa.list_(pa.field("element", pa.int32()))
+BARE_PARQUET = COMMON | REFUSED | {
+    "null": [(pa.nulls(1), (pa.int32(), None))],
+    "metadata of the schema": [(SCHEMA_PAIR, KEPT)],
+    "list view": [(LIST_VIEW, (ELEMENTS, [1]))],
+    "decimal wider than its digits, or of 32 or 64 bits": [(column, (pa.decimal128(9, 2), HALF)) for column in WIDE],
+    "dictionary of text or bytes": COMMON["dictionary"],
+    "other dictionary": [(NUMBERS, (pa.int64(), 7))],
+    "extension types other than UUID and JSON": [(OPAQUE, (pa.binary(), b"x"))],
+}
+del BARE_PARQUET["dictionary"]
+SAME = ("instant with another zone than UTC", "timestamp or time in seconds", "date in milliseconds", "duration",
+        "large text and views, large lists and such of a fixed size",
+        "decimal wider than its digits, or of 32 or 64 bits", "dictionary of text or bytes",
+        "extension types other than UUID and JSON")
+PARQUET = BARE_PARQUET | {what: [(column, (column.type, column[0].as_py())) for column, _ in BARE_PARQUET[what]] for what in SAME} | {
+    "list view": [(LIST_VIEW, (pa.list_(pa.int32()), [1]))],
+    "metadata of columns": [(FIELD_PAIR, KEPT)],
 }
 AVRO = COMMON | {
     "int8, int16, uint8, uint16": [(pa.array([1], kind), (pa.int32(), 1))
@@ -201,7 +221,7 @@ NDJSON = BOTH | {
     "struct without members": [(MEMBERLESS, text("{}"))],
     "two columns of one name": [(names(pa.array([1]), pa.array([2])), 2)],
 }
-CLAIMS = {"parquet": ("Into Parquet", PARQUET), "avro": ("Into Avro", AVRO),
+CLAIMS = {"parquet": ("Into Parquet", PARQUET), "bare.parquet": ("Into Parquet", BARE_PARQUET), "avro": ("Into Avro", AVRO),
           "csv": ("Into CSV and NDJSON, and back", CSV), "ndjson": ("Into CSV and NDJSON, and back", NDJSON)}
 CASES = [(ending, what) for ending, (_, claims) in CLAIMS.items() for what in claims]
 
@@ -211,8 +231,8 @@ def test_page_has_these_lines(ending):
     title, claims = CLAIMS[ending]
     page = (pathlib.Path(__file__).resolve().parents[2] / "docs/convert.md").read_text()
     part = page.split(f"## {title}\n")[1].split("\n## ")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()[2:] if line.startswith("|")]
-    said = {row[0]: row[2] if ending == "ndjson" else row[1] for row in rows}
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.split("\n|---", 1)[1].splitlines()[1:] if line.startswith("|")]
+    said = {row[0]: row[2] if ending in ("ndjson", "bare.parquet") else row[1] for row in rows}
     assert set(said) == set(claims)
     for what, cell in said.items():
         codes = {expected for _, expected in claims[what] if isinstance(expected, int)}
@@ -229,7 +249,7 @@ def test_line_of_the_page(tmp_path, ending, what):
             convert(tmp_path / "in.arrow", out, check=expected)
             assert not out.exists()
             continue
-        convert(tmp_path / "in.arrow", out)
+        convert(tmp_path / "in.arrow", out, *(["--no-arrow-schema"] if ending == "bare.parquet" else []))
         convert(out, back)
         table = pa.ipc.open_file(back).read_all()
         if isinstance(expected, list):

@@ -417,6 +417,9 @@ static const struct command commands[] = {
                   {"--row-group-rows", "N", "Parquet: 122,880"},
                   {"--page-rows", "N", "Parquet: 20,000; fewer let a look-up read less"},
                   {"--threads", "N", "Parquet: one a core, 64 at most"},
+                  {"--no-arrow-schema", NULL,
+                   "Parquet: what types the columns have in Arrow is not\n"
+                   "written (ARROW:schema), and not looked for"},
                   {"--from", "ENDING", "of IN, where its name has none: csv for /dev/stdin"},
                   {"--force", NULL, "replaces OUT"},
                   FLAG_JSON},

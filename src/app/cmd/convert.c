@@ -134,6 +134,7 @@ static enum status convert(struct conversion *conversion, struct rows_in *in, st
     struct rows_out out;
     struct sink sink = {.write = write_output, .context = output};
     conversion->flags.footer = in->footer;
+    conversion->flags.original = in->original;
     TRY(rows_out_open(conversion->to, in->schema, &conversion->flags, sink, &out, err));
     enum status status = copy_rows(conversion, in, &out, err);
     out.close(out.state);
@@ -147,7 +148,8 @@ static enum status convert_file(struct env *env, struct conversion *conversion, 
     struct rows_in in;
     struct output output;
     TRY(input_open(env, from, &input, err));
-    enum status status = rows_in_open(conversion->from, conversion->to, input.source, &in, err);
+    struct read_flags flags = {conversion->to, conversion->flags.no_arrow_schema};
+    enum status status = rows_in_open(conversion->from, &flags, input.source, &in, err);
     if (status == STATUS_OK) {
         status = output_open(env, to, &output, err);
         if (status == STATUS_OK) {
@@ -227,6 +229,7 @@ static bool take_count(struct invocation *invocation, const char *name, uint64_t
 static bool take_write_flags(struct invocation *invocation, struct write_flags *flags)
 {
     flags->compression = cmd_take_option(invocation, "--compression");
+    flags->no_arrow_schema = cmd_take_flag(invocation, "--no-arrow-schema");
     return take_all(invocation, "--encoding", flags->encodings, &flags->encoding_count) &&
            take_all(invocation, "--bloom", flags->blooms, &flags->bloom_count) &&
            take_count(invocation, "--page-version", 2, &flags->page_version) &&

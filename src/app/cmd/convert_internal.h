@@ -34,11 +34,18 @@ struct rows_in {
     void (*close)(void *state);
     void *state;
     const struct arrow_metadata *footer; /* of an Arrow file; NULL: none */
+    const struct arrow_schema *original; /* as Arrow had it, with dictionaries; NULL: it had not */
 };
 
-/* `to`: what the rows are for. Dictionaries stay such for Arrow alone. */
-enum status rows_in_open(enum file_format format, enum file_format to, struct byte_source source,
-                         struct rows_in *out_rows, struct error *err) MUST_CHECK;
+/* What the rows are for, and how they are wanted. */
+struct read_flags {
+    enum file_format to; /* dictionaries stay such for Arrow alone */
+    bool no_arrow_schema;
+};
+
+enum status rows_in_open(enum file_format format, const struct read_flags *flags,
+                         struct byte_source source, struct rows_in *out_rows,
+                         struct error *err) MUST_CHECK;
 
 /* ---- convert_write.c ---- */
 
@@ -63,6 +70,8 @@ struct write_flags {
     uint64_t page_version, row_group_rows, page_rows;
     uint64_t threads;         /* 0: as many as there are cores */
     struct executor executor; /* of so many, where there is more than one */
+    bool no_arrow_schema;
+    const struct arrow_schema *original; /* to be kept in the file; NULL: none */
     /* Arrow files alone */
     const struct arrow_metadata *footer; /* NULL: none */
 };

@@ -158,6 +158,7 @@ static enum status take_flags(const struct arrow_schema *schema, const struct wr
     if (flags->page_rows)
         options->page_rows = (int64_t)flags->page_rows;
     options->executor = flags->executor;
+    options->arrow_schema = flags->no_arrow_schema ? NULL : flags->original;
     for (size_t i = 0; i < flags->encoding_count; i++)
         TRY(take_encoding(schema, flags->encodings[i], arena, columns, options, err));
     for (size_t i = 0; i < flags->bloom_count; i++) {
@@ -177,7 +178,7 @@ static bool is_plain_text(struct span text)
            !(text.length && memchr(text.data, 0, text.length));
 }
 
-/* Pairs that are text, as a footer has them. */
+/* Pairs that are text, as a footer has them; the schema is the writer's. */
 static enum status add_pairs(const struct arrow_metadata *metadata, struct parquet_writer *writer,
                              struct error *err)
 {
@@ -186,7 +187,8 @@ static enum status add_pairs(const struct arrow_metadata *metadata, struct parqu
     arena_init(&arena, 0);
     for (uint32_t i = 0; status == STATUS_OK && i < metadata->count; i++) {
         struct arrow_pair pair = metadata->pairs[i];
-        if (!is_plain_text(pair.key) || !is_plain_text(pair.value))
+        if (!is_plain_text(pair.key) || !is_plain_text(pair.value) ||
+            span_equal(pair.key, span_of_text(PARQUET_ARROW_SCHEMA_KEY)))
             continue;
         const char *key = arena_copy_text(&arena, (const char *)pair.key.data, pair.key.length);
         const char *value =

@@ -13,9 +13,10 @@
 struct parquet_rows {
     struct parquet_file *file;
     struct parquet_reader *reader;
-    struct arrow_schema schema;
+    struct arrow_schema original, schema; /* with dictionaries; of the rows */
+    bool was_arrow;
     size_t group;
-    struct arena arena; /* of the schema */
+    struct arena arena; /* of the schemas */
 };
 
 static void close_parquet(void *state)
@@ -35,21 +36,40 @@ static enum status next_of_parquet(void *state, struct arrow_batch *out_batch, s
     return parquet_reader_read(rows->reader, rows->group++, out_batch, err);
 }
 
-/* But for what Arrow's own libraries say of their types: ours are those of the columns. */
+/* But for the schema, which is in the columns already. */
 static enum status keep_pairs(struct parquet_rows *rows, struct error *err)
 {
     for (size_t i = 0; i < rows->file->pair_count; i++) {
         const struct parquet_pair *pair = &rows->file->pairs[i];
-        if (strcmp(pair->key, "ARROW:schema") != 0 &&
+        if (strcmp(pair->key, PARQUET_ARROW_SCHEMA_KEY) != 0 &&
             arrow_metadata_add(&rows->schema.metadata, &rows->arena, span_of_text(pair->key),
                                span_of_text(pair->value ? pair->value : "")) != STATUS_OK)
             return error_set(err, STATUS_NO_MEMORY, "out of memory");
     }
+    rows->original.metadata = rows->schema.metadata;
     return STATUS_OK;
 }
 
-static enum status open_parquet(struct byte_source source, struct rows_in *out_rows,
+static bool is_arrow(enum file_format format)
+{
+    return format == FORMAT_ARROW || format == FORMAT_ARROW_STREAM;
+}
+
+static enum status make_schemas(struct parquet_rows *rows, const struct read_flags *flags,
                                 struct error *err)
+{
+    bool has_dictionaries;
+    if (flags->no_arrow_schema)
+        return parquet_logical_schema(rows->file, &rows->arena, &rows->schema, err);
+    TRY(parquet_original_schema(rows->file, &rows->arena, &rows->original, &rows->was_arrow, err));
+    rows->schema = rows->original;
+    return is_arrow(flags->to) ? STATUS_OK
+                               : arrow_plain_schema(&rows->original, &rows->arena, &rows->schema,
+                                                    &has_dictionaries, err);
+}
+
+static enum status open_parquet(struct byte_source source, const struct read_flags *flags,
+                                struct rows_in *out_rows, struct error *err)
 {
     struct parquet_limits limits = parquet_limits_default();
     struct parquet_rows *rows = mem_alloc_zero(1, sizeof *rows);
@@ -57,11 +77,15 @@ static enum status open_parquet(struct byte_source source, struct rows_in *out_r
     if (!rows)
         return error_set(err, STATUS_NO_MEMORY, "out of memory");
     TRY_OR_DONE(status, parquet_file_open(source, &limits, &rows->file, err));
-    TRY_OR_DONE(status, parquet_logical_schema(rows->file, &rows->arena, &rows->schema, err));
+    TRY_OR_DONE(status, make_schemas(rows, flags, err));
     TRY_OR_DONE(status, keep_pairs(rows, err));
     const struct parquet_read_options options = {.schema = &rows->schema};
     TRY_OR_DONE(status, parquet_reader_create(rows->file, &options, &rows->reader, err));
-    *out_rows = (struct rows_in){&rows->schema, next_of_parquet, close_parquet, rows, NULL};
+    *out_rows = (struct rows_in){.schema = &rows->schema,
+                                 .next = next_of_parquet,
+                                 .close = close_parquet,
+                                 .state = rows,
+                                 .original = rows->was_arrow ? &rows->original : NULL};
     return STATUS_OK;
 done:
     close_parquet(rows);
@@ -141,7 +165,7 @@ static enum status make_schema(struct arrow_rows *rows, enum file_format to, str
 {
     const struct arrow_schema *given = arrow_file_schema(rows->file);
     bool is_stream = arrow_file_facts(rows->file).container == ARROW_STREAM;
-    if (to != FORMAT_ARROW && to != FORMAT_ARROW_STREAM)
+    if (!is_arrow(to))
         return arrow_plain_schema(given, &rows->arena, &rows->schema, &rows->makes_plain, err);
     TRY(arrow_schema_copy(given, &rows->arena, &rows->schema, err));
     if (is_stream && to == FORMAT_ARROW &&
@@ -160,8 +184,12 @@ static enum status open_arrow(struct byte_source source, enum file_format to,
         return error_set(err, STATUS_NO_MEMORY, "out of memory");
     TRY_OR_DONE(status, arrow_file_open(source, &limits, &rows->file, err));
     TRY_OR_DONE(status, make_schema(rows, to, err));
-    *out_rows = (struct rows_in){&rows->schema, next_of_arrow, close_arrow, rows,
-                                 arrow_file_footer_metadata(rows->file)};
+    *out_rows = (struct rows_in){&rows->schema,
+                                 next_of_arrow,
+                                 close_arrow,
+                                 rows,
+                                 arrow_file_footer_metadata(rows->file),
+                                 arrow_file_schema(rows->file)};
     return STATUS_OK;
 done:
     close_arrow(rows);
@@ -188,8 +216,8 @@ static enum status open_ndjson(struct byte_source source, struct rows_in *out_ro
     limits.line_bytes_max = LINE_BYTES_MAX;
     limits.line_values_max = LINE_VALUES_MAX;
     TRY(ndjson_reader_create(source, &limits, &reader, err));
-    *out_rows =
-        (struct rows_in){ndjson_reader_schema(reader), next_of_ndjson, close_ndjson, reader, NULL};
+    *out_rows = (struct rows_in){
+        ndjson_reader_schema(reader), next_of_ndjson, close_ndjson, reader, NULL, NULL};
     return STATUS_OK;
 }
 
@@ -209,7 +237,8 @@ static enum status open_csv(struct byte_source source, struct rows_in *out_rows,
     struct csv_reader *reader;
     options.row_bytes_max = LINE_BYTES_MAX;
     TRY(csv_reader_create(source, &options, &reader, err));
-    *out_rows = (struct rows_in){csv_reader_schema(reader), next_of_csv, close_csv, reader, NULL};
+    *out_rows =
+        (struct rows_in){csv_reader_schema(reader), next_of_csv, close_csv, reader, NULL, NULL};
     return STATUS_OK;
 }
 
@@ -229,21 +258,22 @@ static enum status open_avro(struct byte_source source, struct rows_in *out_rows
 {
     struct avro_rows *rows;
     TRY(avro_rows_open(source, NULL, NULL, &rows, err));
-    *out_rows = (struct rows_in){avro_rows_schema(rows), next_of_avro, close_avro, rows, NULL};
+    *out_rows =
+        (struct rows_in){avro_rows_schema(rows), next_of_avro, close_avro, rows, NULL, NULL};
     return STATUS_OK;
 }
 
 /* ---- any ---- */
 
-enum status rows_in_open(enum file_format format, enum file_format to, struct byte_source source,
-                         struct rows_in *out_rows, struct error *err)
+enum status rows_in_open(enum file_format format, const struct read_flags *flags,
+                         struct byte_source source, struct rows_in *out_rows, struct error *err)
 {
     switch (format) {
     case FORMAT_PARQUET:
-        return open_parquet(source, out_rows, err);
+        return open_parquet(source, flags, out_rows, err);
     case FORMAT_ARROW:
     case FORMAT_ARROW_STREAM: /* told apart by its first bytes */
-        return open_arrow(source, to, out_rows, err);
+        return open_arrow(source, flags->to, out_rows, err);
     case FORMAT_NDJSON:
         return open_ndjson(source, out_rows, err);
     case FORMAT_CSV:

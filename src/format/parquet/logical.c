@@ -10,6 +10,7 @@ enum {
     WIDE_DECIMAL_BYTES = 32,
     DECIMAL_DIGITS = 38, /* in 16 bytes */
     INTERVAL_BYTES = 16, /* of Arrow's months, days and nanoseconds */
+    MS_A_DAY = 86400000,
 };
 
 /* ---- fields ---- */
@@ -142,7 +143,7 @@ static bool load_decimal(const struct arrow_field *physical, const struct arrow_
 static int32_t physical_width(const struct arrow_field *field)
 {
     return field->type == ARROW_INT64 || field->type == ARROW_TIMESTAMP_US ? 8
-           : field->type == ARROW_INT32                                    ? 4
+           : field->type == ARROW_INT32 || field->type == ARROW_DATE32     ? 4
            : field->type == ARROW_FIXED                                    ? field->byte_width
                                                                            : 0;
 }
@@ -158,6 +159,24 @@ static bool load_interval(const uint8_t *from, uint8_t *to)
     return true;
 }
 
+/* Parquet has no seconds: milliseconds stand for them. */
+static bool is_in_seconds(const struct arrow_field *logical)
+{
+    enum arrow_origin_kind kind = logical->origin->kind;
+    return (kind == ARROW_ORIGIN_TIME || kind == ARROW_ORIGIN_TIMESTAMP) &&
+           logical->origin->unit == ARROW_SECONDS;
+}
+
+static bool load_seconds(const uint8_t *from, uint8_t *to, size_t width)
+{
+    enum { MS_A_SECOND = 1000 };
+    int64_t millis = get_le_signed(from, width);
+    uint8_t seconds[8];
+    put_le64(seconds, (uint64_t)(millis / MS_A_SECOND));
+    memcpy(to, seconds, width);
+    return millis % MS_A_SECOND == 0;
+}
+
 static bool load_value(const struct arrow_field *physical, const struct arrow_field *logical,
                        const struct arrow_array *array, int64_t i, uint8_t *to)
 {
@@ -168,6 +187,12 @@ static bool load_value(const struct arrow_field *physical, const struct arrow_fi
     from += i * physical_width(physical);
     if (logical->origin->kind == ARROW_ORIGIN_MONTH_DAY_NANO)
         return load_interval(from, to);
+    if (is_in_seconds(logical))
+        return load_seconds(from, to, width);
+    if (logical->origin->kind == ARROW_ORIGIN_DATE_MS) {
+        put_le64(to, (uint64_t)(get_le_signed(from, 4) * MS_A_DAY));
+        return true;
+    }
     memcpy(to, from, width); /* little-endian: the first bytes are the number's */
     return true;
 }
@@ -177,7 +202,8 @@ enum status logical_convert(const struct parquet_leaf *leaf, const struct arrow_
 {
     const struct arrow_field *physical = leaf->field;
     size_t width = (size_t)logical->byte_width;
-    if (logical->origin->kind != ARROW_ORIGIN_DECIMAL && physical_width(physical) == (int32_t)width)
+    if (logical->origin->kind != ARROW_ORIGIN_DECIMAL && !is_in_seconds(logical) &&
+        physical_width(physical) == (int32_t)width)
         return STATUS_OK;
     uint8_t *to = arena_alloc_zero(arena, (size_t)array->length + 1, width);
     if (!to)
@@ -231,10 +257,16 @@ static bool becomes_plain(const struct parquet_leaf *leaf, const struct arrow_fi
     }
 }
 
+static bool units_match(const struct parquet_leaf *leaf, const struct arrow_origin *origin)
+{
+    static const enum arrow_unit units[] = {ARROW_MILLIS, ARROW_MICROS, ARROW_NANOS};
+    return units[leaf->unit] == origin->unit ||
+           (leaf->unit == PARQUET_MILLIS && origin->unit == ARROW_SECONDS);
+}
+
 bool logical_matches(const struct parquet_leaf *leaf, const struct arrow_field *wanted,
                      bool *out_converts)
 {
-    static const enum arrow_unit units[] = {ARROW_MILLIS, ARROW_MICROS, ARROW_NANOS};
     const struct arrow_origin *origin = wanted->origin;
     *out_converts = wanted->type == ARROW_FIXED && origin && origin->kind != ARROW_ORIGIN_SAME;
     if (!*out_converts)
@@ -250,10 +282,15 @@ bool logical_matches(const struct parquet_leaf *leaf, const struct arrow_field *
         return leaf->kind == PARQUET_KIND_DECIMAL && leaf->scale == origin->scale &&
                leaf->precision <= origin->precision;
     case ARROW_ORIGIN_TIME:
-        return leaf->kind == PARQUET_KIND_TIME && units[leaf->unit] == origin->unit;
+        return leaf->kind == PARQUET_KIND_TIME && units_match(leaf, origin);
     case ARROW_ORIGIN_TIMESTAMP:
-        return leaf->kind == PARQUET_KIND_TIMESTAMP && units[leaf->unit] == origin->unit &&
+        return leaf->kind == PARQUET_KIND_TIMESTAMP && units_match(leaf, origin) &&
                zones_match(leaf, wanted);
+    case ARROW_ORIGIN_DATE_MS:
+        return leaf->kind == PARQUET_KIND_DATE;
+    case ARROW_ORIGIN_DURATION:
+        return leaf->physical == PARQUET_INT64 && is_whole_number(leaf) &&
+               !(leaf->is_unsigned && leaf->bits == 64);
     case ARROW_ORIGIN_MONTH_DAY_NANO:
         return leaf->kind == PARQUET_KIND_INTERVAL;
     default:

@@ -78,6 +78,9 @@ struct parquet_options {
     const char *created_by;                   /* "name version X.Y.Z (build hash)" */
     const struct parquet_key_value *metadata; /* of the footer */
     size_t metadata_count;
+    /* What the columns were in Arrow, for readers that know it: kept as ARROW:schema; NULL
+     * (default): not kept. The writer's schema, or that with dictionaries. */
+    const struct arrow_schema *arrow_schema;
     const struct parquet_sorting_column *sorting;
     size_t sorting_count;
     struct executor executor; /* lives as long as the writer; default none: the caller's thread */

@@ -288,6 +288,12 @@ enum status physical_array(const struct arrow_field *given, const struct arrow_f
 enum parquet_physical physical_type(const struct arrow_field *field, uint32_t *out_width);
 enum value_order physical_order(const struct arrow_field *field, enum parquet_physical type);
 
+/* ---- arrow_schema.c ---- */
+
+/* Adds ARROW:schema to the footer's pairs. USAGE: it is of other columns than the writer has. */
+enum status arrow_schema_keep(struct parquet_writer *writer, const struct arrow_schema *schema,
+                              struct error *err) MUST_CHECK;
+
 /* ---- row_bytes.c ---- */
 
 /* Bytes of each entry of a column's dictionary, in `arena`; NULL: it is none. */

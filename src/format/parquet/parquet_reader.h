@@ -159,8 +159,9 @@ struct parquet_read_options {
     /* What is wanted, in this order; NULL: all that the file has. Lists, maps and structs may name
      * fewer children than the file has. What the file does not have is null. A leaf that
      * is_dictionary (utf8, binary) stays a dictionary. int32 becomes int64, float double, a decimal
-     * one of more digits where that is wanted; a field with an origin (arrow_file.h) is what the
-     * file's annotation must say. Borrowed until the reader is destroyed. */
+     * one of more digits where that is wanted, milliseconds seconds, int64 a duration, a list one
+     * of a fixed size; else a field with an origin (arrow_file.h) is what the file's annotation
+     * must say. Borrowed until the reader is destroyed. */
     const struct arrow_schema *schema;
     /* The schema is the file's own or a part of it: values as the file has them, whatever their
      * annotations say. So it is without a schema. */
@@ -249,6 +250,18 @@ enum status parquet_reader_read_rows(struct parquet_reader *reader, size_t group
  * by `arena`. A value that such a type cannot hold is found when its row group is read: CORRUPT. */
 enum status parquet_logical_schema(const struct parquet_file *file, struct arena *arena,
                                    struct arrow_schema *out_schema, struct error *err) MUST_CHECK;
+
+/* The same with what the Arrow schema that the file was given along (ARROW:schema) says beyond the
+ * annotations, as far as it fits them: zone names, durations, seconds, days in milliseconds, widths
+ * of decimals, large types, views and lists of a fixed size, names of elements, extensions,
+ * metadata of columns. Text and bytes that were dictionaries are such again, with int32 indices if
+ * they had smaller ones, in no order. Names and types are always the file's. `out_was_arrow`: there
+ * is such a schema, of as many columns; a damaged one is none. NO_MEMORY. */
+enum status parquet_original_schema(const struct parquet_file *file, struct arena *arena,
+                                    struct arrow_schema *out_schema, bool *out_was_arrow,
+                                    struct error *err) MUST_CHECK;
+
+#define PARQUET_ARROW_SCHEMA_KEY "ARROW:schema"
 
 /* Marks the leaves of `names`, one a leaf of the file: each with everything below it. A name is
  * steps with dots between them: "a.b" within structs, "l.element.b" within lists, "m.key" and

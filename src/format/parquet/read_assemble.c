@@ -394,6 +394,42 @@ static bool count_full_lists(const struct parquet_node *node, const struct leaf_
     return at == slots && (count == 0 || offsets[0] == 0);
 }
 
+/* Elements that a null slot of such a type has where that is written, in lists of a fixed size
+ * within such lists. */
+static uint64_t fixed_elements(const struct arrow_field *field)
+{
+    enum { FAR_TOO_MANY = INT32_MAX };
+    bool is_fixed = field->origin && field->origin->kind == ARROW_ORIGIN_FIXED_LIST;
+    uint64_t most = 1;
+    for (uint32_t i = 0; i < field->child_count; i++) {
+        uint64_t count = fixed_elements(&field->children[i]);
+        most = count > most ? count : most;
+    }
+    if (is_fixed)
+        most *= (uint64_t)field->origin->list_size;
+    return most < FAR_TOO_MANY ? most : FAR_TOO_MANY;
+}
+
+/* What a file says of its lists' size holds for none of its bytes. */
+static enum status check_fixed_list(const struct assembly *assembly, const struct binding *binding,
+                                    const struct arrow_array *array)
+{
+    const struct parquet_file *file = assembly->reader->file;
+    const struct arrow_origin *origin = binding->field->origin;
+    if (!origin || origin->kind != ARROW_ORIGIN_FIXED_LIST)
+        return STATUS_OK;
+    for (int64_t i = 0; i < array->length; i++)
+        if (arrow_is_valid(array, i) &&
+            array->offsets[i + 1] - array->offsets[i] != origin->list_size)
+            return fault(assembly, binding->leaf, STATUS_CORRUPT,
+                         "a list of another size than all are said to have");
+    uint64_t bytes = fixed_elements(binding->field) * sizeof(uint64_t);
+    if (bytes && (uint64_t)array->null_count > file->limits.batch_bytes_max / bytes)
+        return fault(assembly, binding->leaf, STATUS_LIMIT,
+                     "null lists of a fixed size that would take more than a batch may");
+    return STATUS_OK;
+}
+
 static enum status assemble_list(struct assembly *assembly, const struct binding *binding,
                                  struct arrow_array *array)
 {
@@ -418,6 +454,7 @@ static enum status assemble_list(struct assembly *assembly, const struct binding
     array->null_count = (int64_t)nulls;
     array->offsets = offsets;
     TRY(assemble_nulls(assembly, binding, leaf, array));
+    TRY(check_fixed_list(assembly, binding, array));
     return complete_children(assembly, binding, (int64_t)elements, array);
 }
 

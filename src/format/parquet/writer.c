@@ -194,6 +194,9 @@ static enum status copy_options(struct parquet_writer *writer, struct error *err
         TRY(parquet_writer_add_metadata(writer, options->metadata[i].key,
                                         options->metadata[i].value, err));
     options->metadata = NULL; /* the caller's */
+    if (options->arrow_schema)
+        TRY(arrow_schema_keep(writer, options->arrow_schema, err));
+    options->arrow_schema = NULL; /* the caller's */
     TRY(copy_sorting(writer, err));
     TRY(apply_column_options(writer, err));
     return make_scratches(writer, err);

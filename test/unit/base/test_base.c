@@ -198,12 +198,31 @@ static void test_integers_as_text(void **state)
     check_integer(INT64_MIN);
 }
 
+static void check_base64_decode(void)
+{
+    static const char *const wrong[] = {
+        "A", "AA", "AAA", "A===", "====", "AA=A", "A=AA", "AA A", "AAAA="};
+    uint8_t bytes[300], out[300];
+    char text[404];
+    size_t length;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 7 + 1);
+    for (size_t count = 0; count <= sizeof bytes; count++) {
+        assert_true(base64_decode(out, text, base64_encode(text, bytes, count), &length));
+        assert_int_equal(length, count);
+        assert_memory_equal(out, bytes, count);
+    }
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        assert_false(base64_decode(out, wrong[i], strlen(wrong[i]), &length));
+}
+
 static void test_base64_and_distance(void **state)
 {
     (void)state;
     char out[16] = {0};
     out[base64_encode(out, "foob", 4)] = '\0';
     assert_string_equal(out, "Zm9vYg==");
+    check_base64_decode();
     assert_int_equal(text_distance("publsh", "publish", 3), 1);
     assert_int_equal(text_distance("abc", "xyz", 2), 3);
     struct text_nearest nearest = text_nearest_to("publsh");
