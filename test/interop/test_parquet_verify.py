@@ -57,7 +57,7 @@ def ours(tmp_path_factory):
                       "l": [None if i % 7 == 0 else [1, None] * (i % 3) for i in range(ROWS)]})
     (folder / "in.arrows").write_bytes(stream_bytes(table))
     subprocess.run([sluice.BINARY, "convert", folder / "in.arrows", folder / "f.parquet", "--bloom", "t",
-                    "--row-group-rows", "200"], check=True, stdout=subprocess.DEVNULL)
+                    "--row-group-rows", "200", "--no-arrow-schema"], check=True, stdout=subprocess.DEVNULL)
     return (folder / "f.parquet").read_bytes()
 
 
@@ -96,6 +96,26 @@ def lies():
     yield "definition levels", column(2, lambda m: m[sizes][3].__setitem__(3, 1)), "definition levels of 3"
     yield "a level less", column(2, lambda m: m[sizes][3].pop()), "levels to count"
     yield "an old bound", column(0, lambda m: m[12].__setitem__(1, struct.pack("<q", 198))), "bounds of the old kind"
+    def stats(leaf, at, value):
+        return column(leaf, lambda m: m[12].__setitem__(at, value))
+
+    yield "a long bound", stats(0, 5, struct.pack("<q", 199) + b"\0"), "a bound of 9 bytes, where values have 8"
+    yield "a short bound", stats(0, 6, b"\0" * 4), "a bound of 4 bytes, where values have 8"
+    yield "an empty bound", stats(3, 6, b""), "a bound of 0 bytes, where values have 8"
+    yield "a long old bound", stats(0, 2, b"\0" * 16), "a bound of 16 bytes, where values have 8"
+    yield "nulls of a list", stats(2, 3, 100), "nulls, not 100"
+    yield "nulls of a list, fewer", stats(2, 3, 1), "nulls, not 1"
+    yield "more that differ", stats(1, 4, 12), "11 values that differ, not 12"
+    yield "fewer that differ", stats(1, 4, 10), "11 values that differ, not 10"
+    yield "none that differ", stats(0, 4, 0), "200 values that differ, not 0"
+    yield "orders of fewer columns", lambda f: f[7].pop(), "orders of 3 columns, of which there are 4"
+    yield "orders of more columns", lambda f: f[7].append({1: {}}), "orders of 5 columns, of which there are 4"
+    for at, name in ((2, "a file offset"), (4, "an offset index"), (6, "a column index")):
+        yield f"{name} of -1", lambda f, at=at: f[4][0][1][0].__setitem__(at, -1), "a place or a length below 0"
+    for at, name in ((10, "an index page"), (11, "a dictionary"), (14, "a filter"), (15, "a filter's length")):
+        yield f"{name} of -1", column(0, set_(at, -1)), "a place or a length below 0"
+    yield "a group at -1", group(set_(5, -1)), "a place, a length or an ordinal below 0"
+    yield "an ordinal of -1", group(set_(7, -1)), "a place, a length or an ordinal below 0"
     yield "a size of the group", group(add(2, 1)), "its size, not compressed"
     yield "a stored size of the group", group(add(6, 1)), "its size"
     yield "where the group begins", group(add(5, 1)), "where it begins"
@@ -161,6 +181,103 @@ def test_sizes_in_the_page_indexes(theirs, tmp_path):
             (("l", "column"), lambda i: change(i, 7, 5), "definition levels of 1"),
             (("l", "column"), lambda i: i[7].append(0), "sizes in the page index")]:
         refused(tmp_path, with_index(theirs, which, edit), said)
+
+
+# ---- what stands in front of pages ----
+
+def of_one_page(values, kind="q", statistics=None, header=None, chunk=None, dictionary=None, is_sorted=None, version=1, index=None):
+    """A file of one required column with one page, PLAIN or of indices of a byte."""
+    physical = {"q": 2, "d": 5, "s": 6}[kind]
+
+    def plain(values):
+        return b"".join(struct.pack("<I", len(v)) + v if kind == "s" else struct.pack("<" + kind, v) for v in values)
+
+    def page(number, details, body, at):
+        head = thrift({1: number, 2: len(body), 3: len(body), at: details})[1]
+        return head + body
+    data, dictionary_at = b"PAR1", None
+    encoding, body = 0, plain(values)
+    if dictionary is not None:
+        dictionary_at = len(data)
+        data += page(2, {1: len(dictionary), 2: 0, **({} if is_sorted is None else {3: is_sorted})}, plain(dictionary), 7)
+        encoding = 8
+        body = bytes([8]) + b"".join(bytes([2, dictionary.index(v)]) for v in values)
+    data_at = len(data)
+    said = {} if statistics is None else {5 if version == 1 else 8: statistics}
+    if version == 1:
+        data += page(0, {1: len(values), 2: encoding, 3: 3, 4: 3, **said, **(header or {})}, body, 5)
+    else:
+        data += page(3, {1: len(values), 2: 0, 3: len(values), 4: encoding, 5: 0, 6: 0, 7: False, **said, **(header or {})}, body, 8)
+    size, start = len(data) - 4, 4
+    member = {1: physical, 2: [0, 3, 8], 3: [b"c"], 4: 0, 5: len(values), 6: size, 7: size, 9: data_at, **({12: chunk} if chunk else {})}
+    if dictionary_at:
+        member[11] = dictionary_at
+    column = {2: 0, 3: member}
+    if index:
+        column |= {6: len(data), 7: len(thrift(index)[1]), 4: len(data) + len(thrift(index)[1])}
+        data += thrift(index)[1]
+        places = thrift({1: [{1: data_at, 2: size - (data_at - start), 3: 0}]})[1]
+        column[5] = len(places)
+        data += places
+    foot = thrift({1: 1, 2: [{4: b"root", 5: 1}, {1: physical, 3: 0, 4: b"c"}], 3: len(values),
+                   4: [{1: [column], 2: size, 3: len(values)}], 7: [{1: {}}]})[1]
+    return data + foot + struct.pack("<I", len(foot)) + b"PAR1"
+
+
+def q(*values):
+    return [struct.pack("<q", v) for v in values]
+
+
+def d(*values):
+    return [struct.pack("<d", v) for v in values]
+
+
+NAN, WORDS = float("nan"), [b"a", b"b", b"c"]
+GOOD_PAGES = {
+    "statistics": dict(values=[3, 5, 5], statistics={1: q(5)[0], 2: q(3)[0], 3: 0, 4: 2, 5: q(5)[0], 6: q(3)[0]}),
+    "statistics of version 2": dict(values=[3, 5], version=2, statistics={3: 0, 5: q(5)[0], 6: q(3)[0]}),
+    "bounds that are wide": dict(values=[3, 5], statistics={5: q(50)[0], 6: q(-3)[0]}),
+    "a sorted dictionary": dict(values=[b"c", b"a", b"b"], kind="s", dictionary=WORDS, is_sorted=True),
+    "one that does not say": dict(values=[b"c", b"a", b"b"], kind="s", dictionary=WORDS[::-1]),
+    "one that says it is not": dict(values=[b"c", b"a", b"b"], kind="s", dictionary=WORDS[::-1], is_sorted=False),
+    "values that differ": dict(values=[3, 5, 5, 3], chunk={4: 2}),
+    "zeros": dict(values=[0.0, -0.0, NAN], kind="d", chunk={4: 2}),
+    "NaN among numbers": dict(values=[1.0, NAN], kind="d", chunk={5: d(NAN)[0], 6: d(1.0)[0]}),  # parquet-java's
+    "only NaN": dict(values=[NAN, NAN], kind="d", chunk={3: 0, 5: d(NAN)[0], 6: d(NAN)[0]},
+                     index={1: [False], 2: d(NAN), 3: d(NAN), 4: 0}),
+}
+BAD_PAGES = {
+    "a least value": (dict(values=[3, 5], statistics={5: q(5)[0], 6: q(4)[0]}), "not within the bounds in the page's header"),
+    "a greatest value": (dict(values=[3, 5], version=2, statistics={5: q(4)[0], 6: q(3)[0]}), "not within the bounds in the page's header"),
+    "an old bound": (dict(values=[3, 5], statistics={1: q(4)[0], 2: q(3)[0]}), "not within the bounds in the page's header"),
+    "a long bound": (dict(values=[3, 5], statistics={5: q(5)[0] + b"\0"}), "a bound of 9 bytes, where values have 8"),
+    "a short old bound": (dict(values=[3, 5], statistics={1: b"\5"}), "a bound of 1 bytes, where values have 8"),
+    "nulls": (dict(values=[3, 5], statistics={3: 1}), "0 nulls, not 1"),
+    "more that differ": (dict(values=[3, 5], statistics={4: 3}), "2 values that may differ, not 3"),
+    "damaged statistics": (dict(values=[3, 5], statistics={3: b"x"}), "damaged statistics in a page's header"),
+    "NaN in a header": (dict(values=[1.0, 2.0], kind="d", statistics={5: d(NAN)[0], 6: d(1.0)[0]}), "NaN as a bound of numbers"),
+    "NaN in the footer": (dict(values=[1.0, 2.0], kind="d", chunk={5: d(2.0)[0], 6: d(NAN)[0]}), "NaN as a bound of numbers"),
+    "NaN in an index": (dict(values=[1.0, 2.0], kind="d", index={1: [False], 2: d(NAN), 3: d(2.0), 4: 0}), "NaN as a bound of numbers"),
+    "a long bound in an index": (dict(values=[1, 2], index={1: [False], 2: [q(1)[0] + b"\0"], 3: q(2), 4: 0}), "are none of its type"),
+    "a dictionary": (dict(values=[b"c", b"a"], kind="s", dictionary=[b"a", b"c", b"b"], is_sorted=True), "entry 2 is not"),
+    "a dictionary of numbers": (dict(values=[-5, 5], dictionary=[5, -5], is_sorted=True), "entry 1 is not"),
+    "zeros": (dict(values=[0.0, 1.0], kind="d", chunk={4: 3}), "2 values that differ, not 3"),
+}
+
+
+@pytest.mark.parametrize("what", GOOD_PAGES)
+def test_pages_that_do_not_lie(tmp_path, what):
+    (tmp_path / "f").write_bytes(of_one_page(**GOOD_PAGES[what]))
+    done = verify(tmp_path / "f")
+    assert done.returncode == 0, done.stderr
+    subprocess.run([sluice.BINARY, "convert", "--from", "parquet", tmp_path / "f", tmp_path / "f.arrow"], check=True, stdout=subprocess.DEVNULL)
+    assert str(pa.ipc.open_file(tmp_path / "f.arrow").read_all()["c"].to_pylist()) == str(GOOD_PAGES[what]["values"])
+
+
+@pytest.mark.parametrize("what", BAD_PAGES)
+def test_pages_that_lie(tmp_path, what):
+    given, said = BAD_PAGES[what]
+    refused(tmp_path, of_one_page(**given), said)
 
 
 def test_each_byte_belongs_to_something(theirs, ours, tmp_path):

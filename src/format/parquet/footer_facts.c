@@ -134,20 +134,22 @@ static void read_metadata(struct facts_read *read, int type, struct parquet_chun
                           : id == 14 ? &facts->bloom_offset
                           : id == 15 ? &facts->bloom_bytes
                                      : NULL;
-        if (number)
+        if (number) {
             *number = thrift_read_i64(&read->in, type);
-        else if (id == 2)
+            facts->has_place_below_0 |= *number < 0;
+        } else if (id == 2) {
             read_encodings(read, type, facts);
-        else if (id == 3)
+        } else if (id == 3) {
             read_path(read, type, facts);
-        else if (id == 12)
+        } else if (id == 12) {
             read_statistics(read, type, facts);
-        else if (id == 13)
+        } else if (id == 13) {
             read_encoding_stats(read, type, facts);
-        else if (id == 16)
+        } else if (id == 16) {
             read_sizes(read, type, facts);
-        else
+        } else {
             thrift_skip(&read->in, type);
+        }
     }
 }
 
@@ -195,12 +197,14 @@ enum status parquet_chunk_facts_read(const struct parquet_file *file, size_t gro
                           : id == 6 ? &facts.column_index_offset
                           : id == 7 ? &facts.column_index_bytes
                                     : NULL;
-        if (number)
+        if (number) {
             *number = thrift_read_i64(&read.in, type);
-        else if (id == 3)
+            facts.has_place_below_0 |= *number < 0;
+        } else if (id == 3) {
             read_metadata(&read, type, &facts);
-        else
+        } else {
             thrift_skip(&read.in, type);
+        }
     }
     TRY(finish(&read, file, group, facts.at, err));
     *out_facts = facts;
@@ -247,12 +251,14 @@ enum status parquet_group_facts_read(const struct parquet_file *file, size_t gro
                           : id == 6 ? &facts.stored_bytes
                           : id == 7 ? &facts.ordinal
                                     : NULL;
-        if (number)
+        if (number) {
             *number = thrift_read_i64(&read.in, type);
-        else if (id == 4)
+            facts.has_number_below_0 |= *number < 0;
+        } else if (id == 4) {
             read_sort_keys(&read, type, &facts);
-        else
+        } else {
             thrift_skip(&read.in, type);
+        }
     }
     TRY(finish(&read, file, group, facts.at, err));
     *out_facts = facts;

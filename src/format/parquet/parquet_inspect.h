@@ -51,6 +51,7 @@ struct parquet_chunk_facts {
     const struct parquet_encoding_stat *encoding_stats;
     size_t encoding_stat_count;
     int64_t distinct_count;
+    bool has_place_below_0;       /* an offset or length of a part of the file: it is none */
     struct span old_min, old_max; /* `data` NULL: not said */
     int64_t unencoded_bytes;
     struct parquet_histogram rep, def;
@@ -64,6 +65,7 @@ struct parquet_sort_key {
 struct parquet_group_facts {
     uint64_t at;
     int64_t plain_bytes, stored_bytes, file_offset, ordinal; /* -1: not said */
+    bool has_number_below_0;                                 /* one of these is said, and is none */
     const struct parquet_sort_key *sort_keys;
     size_t sort_key_count;
 };
@@ -107,7 +109,8 @@ enum status parquet_file_verify_layout(const struct parquet_file *file,
                                        struct error *err) MUST_CHECK;
 
 /* Holds what the file says of a row group against its pages and values: sizes, encodings, counts,
- * bounds of chunks and pages and whether they are exact, size statistics, the order of pages, where
+ * values that differ, bounds of chunks and pages (in headers too) and whether they are exact, the
+ * order of dictionaries, size statistics, the order of pages, where
  * they lie and with which row they begin, Bloom filters, the columns that rows are sorted by. */
 enum status parquet_file_verify(const struct parquet_file *file, size_t group,
                                 struct error *err) MUST_CHECK;

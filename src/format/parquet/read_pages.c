@@ -25,6 +25,13 @@ enum status page_fault(const struct page_walk *walk, uint64_t offset, enum statu
 
 /* ---- header ---- */
 
+static struct span skip_struct(struct cursor *in)
+{
+    const uint8_t *start = in->at;
+    thrift_skip(in, THRIFT_STRUCT);
+    return in->failed ? (struct span){0} : span_of(start, (size_t)(in->at - start));
+}
+
 static void read_details(struct cursor *in, int type, int kind, struct page_header *header)
 {
     int id = 0;
@@ -51,6 +58,10 @@ static void read_details(struct cursor *in, int type, int kind, struct page_head
             header->rep_bytes = thrift_read_i32(in, type);
         else if (is_v2 && id == 7)
             header->is_stored = !thrift_read_bool(in, type);
+        else if (kind == 7 && id == 3)
+            header->is_sorted = type == THRIFT_TRUE;
+        else if (type == THRIFT_STRUCT && id == (is_v2 ? 8 : 5))
+            header->statistics = skip_struct(in);
         else
             thrift_skip(in, type);
     }
@@ -208,6 +219,11 @@ static enum status fill_page(struct page_walk *walk, const struct page_header *h
     page->rep_encoding = header->rep_encoding;
     page->is_dictionary = header->type == PARQUET_PAGE_DICTIONARY;
     page->is_v2 = header->type == PARQUET_PAGE_DATA_V2;
+    page->statistics = header->statistics;
+    if (page->is_dictionary) {
+        walk->has_sorted_dictionary = header->is_sorted;
+        walk->dictionary_at = page->offset;
+    }
     if (page->is_v2) {
         size_t rep = (size_t)header->rep_bytes, def = (size_t)header->def_bytes;
         levels = rep + def;

@@ -120,6 +120,8 @@ struct page_header {
     int32_t rows, nulls; /* v2; -1: not said */
     int32_t def_bytes, rep_bytes;
     bool has_crc, has_details, is_stored; /* v2: its values are not compressed */
+    bool is_sorted;                       /* a dictionary, by its own word */
+    struct span statistics;               /* a Thrift struct; none: `data` NULL */
 };
 
 /* False: no header of a page. */
@@ -132,9 +134,10 @@ struct page {
     uint64_t bytes;                /* with it */
     int32_t row_count, null_count; /* v2: as its header says; -1: not said */
     bool is_dictionary, is_v2;
-    struct span rep, def; /* v2: the level sections */
-    struct span body;     /* expanded; v1: with the level sections in front */
-    size_t plain_bytes;   /* of a dictionary that is not expanded yet: of its body */
+    struct span statistics; /* as in the header */
+    struct span rep, def;   /* v2: the level sections */
+    struct span body;       /* expanded; v1: with the level sections in front */
+    size_t plain_bytes;     /* of a dictionary that is not expanded yet: of its body */
 };
 
 /* A walk over pages of a chunk that lie one behind the other. */
@@ -151,6 +154,8 @@ struct page_walk {
     struct codec_expander **zstd; /* made when it is needed, and kept by its owner */
     struct parquet_memory *pool;  /* of the buffers; may be NULL */
     bool has_begun;               /* a page of values or a dictionary came by */
+    bool has_sorted_dictionary;   /* by its own word */
+    uint64_t dictionary_at;       /* its header */
     struct buf expanded;          /* the page at hand */
     uint64_t expanded_bytes, expanded_bytes_max; /* of all pages */
 };

@@ -34,17 +34,15 @@ static struct bounds bounds_of(const struct checker *checker, const struct parqu
 
 /* The bounds of old are those of signed numbers alone: of anything else writers did not agree on an
  * order, and their readers pass over them. */
-static struct bounds old_bounds_of(const struct checker *checker)
+static struct bounds old_bounds_of(const struct checker *checker, struct span min, struct span max)
 {
     const struct parquet_leaf *leaf = checker->about;
-    const struct parquet_chunk_facts *facts = &checker->facts;
     bool is_number = (leaf->physical == PARQUET_INT32 || leaf->physical == PARQUET_INT64 ||
                       leaf->physical == PARQUET_FLOAT || leaf->physical == PARQUET_DOUBLE) &&
                      value_class_of(leaf) != CLASS_UNSIGNED && leaf->kind != PARQUET_KIND_OTHER;
     struct bounds bounds = {.is_said = false};
-    bounds.is_said = is_number && facts->old_min.data && facts->old_max.data &&
-                     value_load(leaf, facts->old_min, &bounds.min) &&
-                     value_load(leaf, facts->old_max, &bounds.max) &&
+    bounds.is_said = is_number && min.data && max.data && value_load(leaf, min, &bounds.min) &&
+                     value_load(leaf, max, &bounds.max) &&
                      value_order(leaf, &bounds.min, &bounds.max) != ORDER_NONE;
     return bounds;
 }
@@ -73,22 +71,38 @@ static bool is_within(const struct checker *checker, struct bounds *bounds,
     return low != ORDER_LESS && high != ORDER_GREATER;
 }
 
-static enum status check_value(struct checker *checker, struct bounds *page_bounds,
-                               struct span plain, const struct page *page, int64_t *inout_nans)
+/* What is said of a page, and what was found in it. */
+struct page_check {
+    const struct page *page;
+    const struct page_bounds *indexed; /* by the column index; NULL: it has none */
+    struct page_statistics header;
+    struct bounds bounds, header_bounds, old_bounds;
+    struct null_counts nulls;
+    int64_t values, nans; /* without nulls */
+};
+
+static enum status check_value(struct checker *checker, struct page_check *check, struct span plain)
 {
+    const struct page *page = check->page;
     struct parquet_value value;
     if (checker->bloom.length && !bloom_has(checker->bloom.data, checker->bloom.length,
                                             hash_xxh64(plain.data, plain.length)))
         return checker_fault(checker, page->offset, "a value that the Bloom filter has not");
+    if (checker->facts.distinct_count >= 0)
+        verify_add_distinct(checker, plain);
     if (!value_load(checker->about, plain, &value))
         return STATUS_OK;
     if (value_class_of(checker->about) == CLASS_REAL && isnan(value.real)) {
-        ++*inout_nans;
+        check->nans++;
         return STATUS_OK;
     }
-    if (!is_within(checker, page_bounds, &value))
+    if (!is_within(checker, &check->bounds, &value))
         return checker_fault(checker, page->offset,
                              "a value that is not within the page's bounds in the column index");
+    if (!is_within(checker, &check->header_bounds, &value) ||
+        !is_within(checker, &check->old_bounds, &value))
+        return checker_fault(checker, page->offset,
+                             "a value that is not within the bounds in the page's header");
     if (!is_within(checker, &checker->bounds, &value))
         return checker_fault(checker, page->offset,
                              "a value that is not within the column's bounds");
@@ -147,68 +161,98 @@ static enum status check_order(struct checker *checker, const struct page_bounds
     return STATUS_OK;
 }
 
-/* Under lists some writers count the nulls of leaves, some every level without a value. */
 static enum status check_counts(const struct checker *checker,
-                                const struct parquet_statistics *said, int64_t nulls, int64_t nans,
-                                uint64_t offset)
+                                const struct parquet_statistics *said,
+                                const struct null_counts *nulls, int64_t nans, uint64_t offset)
 {
-    bool is_wrong = checker->about->max_rep ? said->null_count > nulls : said->null_count != nulls;
-    if (said->has_null_count && is_wrong)
-        return checker_wrong_count(checker, offset, "nulls", nulls, said->null_count);
+    if (said->has_null_count)
+        TRY(verify_null_count(checker, offset, said->null_count, nulls));
     if (said->has_nan_count && said->nan_count != nans &&
         value_class_of(checker->about) == CLASS_REAL)
         return checker_wrong_count(checker, offset, "NaN", nans, said->nan_count);
     return STATUS_OK;
 }
 
-/* What the header of a page of version 2 says. */
+/* Counts in the header of a page of version 2, and the statistics of either. */
 static enum status check_header(const struct checker *checker, const struct leaf_reader *reader,
-                                const struct page *page, size_t levels, int64_t nulls)
+                                const struct page_check *check, size_t levels)
 {
+    const struct page *page = check->page;
+    const struct page_statistics *header = &check->header;
     int64_t rows = (int64_t)levels;
     if (checker->about->max_rep)
         rows -= (int64_t)count_levels_from(reader->rep.data + reader->level_count, levels, 1);
     if (page->row_count >= 0 && page->row_count != rows)
         return checker_wrong_count(checker, page->offset, "rows in a page", rows, page->row_count);
-    struct parquet_statistics said = {.has_null_count = page->null_count >= 0,
-                                      .null_count = page->null_count};
-    return check_counts(checker, &said, nulls, 0, page->offset);
+    if (page->null_count >= 0)
+        TRY(verify_null_count(checker, page->offset, page->null_count, &check->nulls));
+    TRY(check_counts(checker, &header->said, &check->nulls, check->nans, page->offset));
+    if (header->distinct_count > check->values)
+        return checker_wrong_count(checker, page->offset, "values that may differ", check->values,
+                                   header->distinct_count);
+    TRY(verify_old_bounds(checker, page->offset, header->old_min, header->old_max));
+    return verify_bounds(checker, page->offset, &header->said, check->values, check->nans);
+}
+
+static enum status check_indexed(struct checker *checker, const struct page_check *check,
+                                 size_t levels)
+{
+    const struct page_bounds *said = check->indexed;
+    if (!said)
+        return STATUS_OK;
+    if (said->is_null != (check->nulls.levels == (int64_t)levels))
+        return checker_fault(checker, check->page->offset,
+                             said->is_null
+                                 ? "values where the column index says that there are none"
+                                 : "no values where the column index says that there are some");
+    struct parquet_statistics bounds = said->statistics;
+    bounds.has_min = bounds.has_max = !said->is_null;
+    TRY(verify_bounds(checker, checker->chunk->column_index_offset, &bounds, check->values,
+                      check->nans));
+    TRY(check_counts(checker, &said->statistics, &check->nulls, check->nans, check->page->offset));
+    return check_order(checker, said, check->page);
+}
+
+static enum status begin_check(const struct checker *checker, const struct page *page,
+                               struct page_check *check)
+{
+    *check = (struct page_check){.page = page, .header = {.distinct_count = -1}};
+    if (checker->index.count)
+        check->indexed = &checker->index.pages[checker->page];
+    if (check->indexed && !check->indexed->is_null)
+        check->bounds = bounds_of(checker, &check->indexed->statistics);
+    if (!page->statistics.data)
+        return STATUS_OK;
+    if (!verify_read_statistics(page->statistics, &check->header))
+        return checker_fault(checker, page->offset, "damaged statistics in a page's header");
+    check->header_bounds = bounds_of(checker, &check->header.said);
+    check->old_bounds = old_bounds_of(checker, check->header.old_min, check->header.old_max);
+    return STATUS_OK;
 }
 
 static enum status check_page(void *context, const struct leaf_reader *reader,
                               const struct page *page, size_t levels)
 {
     struct checker *checker = context;
-    const struct page_bounds *said = NULL;
-    struct bounds bounds = {.is_said = false};
+    struct page_check check;
     uint8_t max_def = checker->about->max_def;
     const uint8_t *def = max_def ? reader->def.data + reader->level_count : NULL;
-    int64_t nans = 0, nulls = 0;
+    TRY(verify_dictionary(checker, reader));
     TRY(check_place(checker, reader, page));
-    if (checker->index.count)
-        said = &checker->index.pages[checker->page];
-    if (said && !said->is_null)
-        bounds = bounds_of(checker, &said->statistics);
-    for (size_t i = 0; i < levels; i++) {
-        if (def && def[i] < max_def)
-            nulls++;
-        else
-            TRY(check_value(checker, &bounds, verify_slot(reader, reader->slot_count + i), page,
-                            &nans));
-    }
-    if (said && said->is_null != (nulls == (int64_t)levels))
-        return checker_fault(checker, page->offset,
-                             said->is_null
-                                 ? "values where the column index says that there are none"
-                                 : "no values where the column index says that there are some");
-    if (said) {
-        TRY(check_counts(checker, &said->statistics, nulls, nans, page->offset));
-        TRY(check_order(checker, said, page));
-    }
-    TRY(check_header(checker, reader, page, levels, nulls));
+    TRY(begin_check(checker, page, &check));
+    for (size_t i = 0; i < levels; i++)
+        if (!def || def[i] == max_def)
+            TRY(check_value(checker, &check, verify_slot(reader, reader->slot_count + i)));
+    check.nulls = verify_count_nulls(checker, def, levels);
+    check.values = (int64_t)levels - check.nulls.levels;
+    TRY(check_indexed(checker, &check, levels));
+    TRY(check_header(checker, reader, &check, levels));
     TRY(verify_page_sizes(checker, reader, page, levels));
-    checker->null_count += nulls;
-    checker->nan_count += nans;
+    checker->nulls.levels += check.nulls.levels;
+    checker->nulls.slots += check.nulls.slots;
+    checker->nulls.own += check.nulls.own;
+    checker->value_count += check.values;
+    checker->nan_count += check.nans;
     checker->page++;
     return STATUS_OK;
 }
@@ -302,7 +346,7 @@ static enum status check_chunk(struct checker *checker)
     TRY(parquet_chunk_facts_read(checker->file, checker->bytes.group, checker->bytes.leaf,
                                  &checker->arena, &checker->facts, checker->err));
     checker->bounds = bounds_of(checker, said);
-    checker->old_bounds = old_bounds_of(checker);
+    checker->old_bounds = old_bounds_of(checker, checker->facts.old_min, checker->facts.old_max);
     TRY(chunk_fetch(checker->file, &checker->arena, &checker->bytes, checker->err));
     TRY(verify_chunk_facts(checker));
     TRY(load_bloom(checker));
@@ -314,8 +358,11 @@ static enum status check_chunk(struct checker *checker)
     if (checker->offsets.count && checker->page < checker->offsets.count)
         return checker_fault(checker, checker->chunk->offset_index_offset,
                              "offset index: more pages than there are");
-    TRY(check_counts(checker, said, checker->null_count, checker->nan_count,
-                     checker->chunk->offset));
+    TRY(check_counts(checker, said, &checker->nulls, checker->nan_count, checker->chunk->offset));
+    TRY(verify_bounds(checker, checker->facts.at, said, checker->value_count, checker->nan_count));
+    TRY(verify_old_bounds(checker, checker->facts.at, checker->facts.old_min,
+                          checker->facts.old_max));
+    TRY(verify_distinct_count(checker));
     if (checker->bounds.is_said && ((said->is_min_exact && !checker->bounds.has_min) ||
                                     (said->is_max_exact && !checker->bounds.has_max)))
         return checker_fault(checker, checker->chunk->offset,
@@ -333,7 +380,9 @@ static enum status check_leaf(const struct parquet_file *file, size_t group, uin
                               .places = places,
                               .err = err};
     arena_init(&checker.arena, 0); /* bounded by the limits of what is read into it */
+    verify_find_leaf(&checker);
     enum status status = check_chunk(&checker);
+    buf_deinit(&checker.hashes);
     arena_deinit(&checker.arena);
     return status;
 }

@@ -205,6 +205,8 @@ enum status verify_chunk_facts(struct checker *checker)
 {
     struct page_sums sums = {.dictionary_at = -1, .data_at = -1};
     TRY(check_path(checker));
+    if (checker->facts.has_place_below_0)
+        return checker_fault(checker, checker->facts.at, "a place or a length below 0");
     TRY(check_ranges(checker));
     TRY(pages_visit(checker->file, &checker->bytes, add_page, &sums, checker->err));
     TRY(check_sizes(checker, &sums));
@@ -230,6 +232,13 @@ static enum status check_group(const struct parquet_file *file, size_t group, st
     struct parquet_chunk_facts chunk, first = {.data_offset = -1};
     int64_t plain_bytes = 0, stored_bytes = 0;
     TRY(parquet_group_facts_read(file, group, arena, &facts, err));
+    if (facts.has_number_below_0) {
+        error_set(err, STATUS_CORRUPT,
+                  "parquet: row group %zu, byte %" PRIu64
+                  ": a place, a length or an ordinal below 0",
+                  group, facts.at);
+        return error_at(err, facts.at);
+    }
     for (uint32_t leaf = 0; leaf < file->leaf_count; leaf++) {
         TRY(parquet_chunk_facts_read(file, group, leaf, arena, &chunk, err));
         plain_bytes += chunk.plain_bytes; /* of pages that were counted */

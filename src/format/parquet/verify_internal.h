@@ -2,8 +2,9 @@
  *
  * Shared by the files that hold what a file says against what it is: verify.c has the values and
  * the walk over chunks, verify_footer.c the sizes and encodings of chunks and groups,
- * verify_sizes.c the size statistics, verify_sort.c the order of rows, verify_layout.c and
- * verify_schema.c what belongs to no chunk. page_list.c lists pages for all of them.
+ * verify_statistics.c what else statistics say, verify_sizes.c those of sizes, verify_sort.c the
+ * order of rows, verify_layout.c and verify_schema.c what belongs to no chunk. page_list.c lists
+ * pages for all of them.
  */
 #ifndef SLUICE_FORMAT_PARQUET_VERIFY_INTERNAL_H
 #define SLUICE_FORMAT_PARQUET_VERIFY_INTERNAL_H
@@ -55,6 +56,19 @@ struct page_sizes {
     struct parquet_histogram rep, def; /* of a page as many as there are levels */
 };
 
+/* Under lists there are three readings of it: every level without a value, every slot without one,
+ * nulls of the leaf itself. */
+struct null_counts {
+    int64_t levels, slots, own;
+};
+
+/* Statistics as they stand in front of a page. */
+struct page_statistics {
+    struct parquet_statistics said;
+    struct span old_min, old_max; /* `data` NULL: not said */
+    int64_t distinct_count;       /* -1: not said */
+};
+
 struct checker {
     const struct parquet_file *file;
     const struct parquet_leaf *about;
@@ -67,7 +81,12 @@ struct checker {
     size_t page; /* of the two */
     struct bounds bounds, old_bounds;
     const struct page_bounds *last; /* page with values, of the column index */
-    int64_t null_count, nan_count;
+    struct null_counts nulls;
+    int64_t value_count, nan_count; /* without nulls */
+    uint8_t slot_def;               /* levels from here on are slots of the innermost list */
+    bool is_optional;               /* the leaf itself */
+    bool has_seen_dictionary;
+    struct buf hashes; /* uint64, of values: where it is said how many differ */
     struct sizes sizes;
     struct page_sizes said_sizes;
     struct span bloom;
@@ -100,6 +119,31 @@ enum status verify_load_sizes(struct checker *checker) MUST_CHECK;
 enum status verify_page_sizes(struct checker *checker, const struct leaf_reader *reader,
                               const struct page *page, size_t levels) MUST_CHECK;
 enum status verify_chunk_sizes(const struct checker *checker) MUST_CHECK;
+
+/* ---- verify_statistics.c ---- */
+
+/* False: they are damaged. */
+bool verify_read_statistics(struct span bytes, struct page_statistics *out_statistics);
+/* Bounds have the length of their type, and are NaN only where some value is: so parquet-java has
+ * them. `value_count`: of the values that they are of, without nulls. */
+enum status verify_bounds(const struct checker *checker, uint64_t at,
+                          const struct parquet_statistics *said, int64_t value_count,
+                          int64_t nan_count) MUST_CHECK;
+/* Their length; `data` NULL: not said. What NaN is to them was never written down. */
+enum status verify_old_bounds(const struct checker *checker, uint64_t at, struct span min,
+                              struct span max) MUST_CHECK;
+/* Nulls of the levels of a page of which `def` are the definition levels. */
+struct null_counts verify_count_nulls(const struct checker *checker, const uint8_t *def,
+                                      size_t levels);
+enum status verify_null_count(const struct checker *checker, uint64_t at, int64_t said,
+                              const struct null_counts *nulls) MUST_CHECK;
+/* One more value of the chunk. Past some millions that differ they are no longer counted. */
+void verify_add_distinct(struct checker *checker, struct span plain);
+/* Of the chunk, from the hashes. */
+enum status verify_distinct_count(struct checker *checker) MUST_CHECK;
+/* Before the first page of values, whether a dictionary that is said to be sorted is. */
+enum status verify_dictionary(struct checker *checker, const struct leaf_reader *reader) MUST_CHECK;
+void verify_find_leaf(struct checker *checker); /* what its levels mean */
 
 /* ---- verify_sort.c ---- */
 

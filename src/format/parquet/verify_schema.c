@@ -100,6 +100,24 @@ static enum status check_leaf(const struct schema_element *element, const struct
     return STATUS_OK;
 }
 
+/* One a leaf, if any are said: readers pass over the bounds of all leaves where it is not so. */
+static enum status check_column_orders(const struct parquet_file *file, struct error *err)
+{
+    enum { COLUMN_ORDERS = 7 };
+    struct cursor in = cursor_of(file->footer.data, file->footer.length);
+    int id = 0, type, inner;
+    while ((type = thrift_read_field(&in, &id)) != 0 && id != COLUMN_ORDERS)
+        thrift_skip(&in, type);
+    uint64_t at = file->footer_offset + (uint64_t)(in.at - file->footer.data);
+    size_t count = type ? thrift_read_list(&in, type, &inner) : file->leaf_count;
+    if (count == file->leaf_count)
+        return STATUS_OK;
+    error_set(err, STATUS_CORRUPT,
+              "parquet: footer, byte %" PRIu64 ": orders of %zu columns, of which there are %u", at,
+              count, file->leaf_count);
+    return error_at(err, at);
+}
+
 enum status verify_schema(const struct parquet_file *file, struct error *err)
 {
     struct cursor in =
@@ -115,5 +133,5 @@ enum status verify_schema(const struct parquet_file *file, struct error *err)
         if (i && element.child_count == 0 && leaf < file->leaf_count)
             TRY(check_leaf(&element, &file->leaves[leaf++], at, i, err));
     }
-    return STATUS_OK;
+    return check_column_orders(file, err);
 }
