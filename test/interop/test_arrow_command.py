@@ -286,6 +286,16 @@ def test_big_endian_is_refused(tmp_path, container):
             assert b"big-endian data" in arrow(word, target, check=6).stderr
 
 
+def test_flags_that_a_word_has_not(tmp_path):
+    (tmp_path / "in").write_bytes(CONTAINERS["file"](pa.table({"a": [1]})))
+    for word in ("schema", "verify"):
+        for flag in (["--columns", "a"], ["--rows", "1"]):
+            for json_too in ([], ["--json"]):
+                done = arrow(word, *flag, *json_too, tmp_path / "in", check=2)
+                assert f"arrow {word} has no {flag[0]}".encode() in done.stderr and not done.stdout
+    assert arrow("cat", "--columns", "a", "--rows", "1", tmp_path / "in").stdout == b'{"a":1}\n'
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_verify_says_where(tmp_path, container):
     """One wrong byte in what a buffer holds: verify names the column and exactly that byte."""

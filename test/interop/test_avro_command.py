@@ -211,6 +211,12 @@ def test_schemas_that_are_no_records(tmp_path, schema, records):
     assert avro("schema", tmp_path / "in").stdout or schema["type"] == "record"
 
 
+def test_flags_that_a_schema_has_not(tmp_path):
+    (tmp_path / "in").write_bytes(container("long", [(1, b"\2")]))
+    for flag in (["--columns", "a"], ["--rows", "1"]):
+        assert f"avro schema has no {flag[0]}".encode() in avro("schema", *flag, tmp_path / "in", check=2).stderr
+
+
 def test_arrays_of_many_runs(tmp_path):
     """As Java's blocking encoder writes them: short runs, with or without their size."""
     data = b"".join(zigzag(-1) + zigzag(1) + zigzag(i % 50) for i in range(0, 30000)) + zigzag(2) + zigzag(1) * 2 + b"\0"

@@ -2,7 +2,9 @@
 """What annotations say: what a column may be read as, and that they stay from file to file."""
 import datetime
 import decimal
+import json
 import pathlib
+import subprocess
 import sys
 
 import duckdb
@@ -13,7 +15,7 @@ import pytest
 
 from columnar_data import stream_bytes
 from parquet_bytes import with_footer
-from test_convert import convert
+from test_convert import convert, sluice
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
@@ -99,11 +101,25 @@ def kept(folder, name):
     return [folder / "again.parquet", folder / "third.parquet"]
 
 
+def kinds(path):
+    """As `schema` names them."""
+    done = subprocess.run([sluice.BINARY, "parquet", "schema", "--json", path], capture_output=True, check=True)
+    return [leaf["kind"] for leaf in json.loads(done.stdout)]
+
+
+@pytest.mark.parametrize("number, name", [(11, "null"), (17, "geometry"), (18, "geography"), (19, "other")])
+def test_kinds_without_a_type_of_ours(tmp_path, number, name):
+    pq.write_table(pa.table({"c": pa.array([None], pa.binary())}), tmp_path / "plain", store_schema=False)
+    (tmp_path / "f").write_bytes(with_footer((tmp_path / "plain").read_bytes(), lambda f: f[2][1].__setitem__(10, {number: {}})))
+    assert kinds(tmp_path / "f") == [name]
+
+
 def test_json_and_intervals_of_duckdb(tmp_path):
     query = ("select '{\"a\": 1}'::json as j, interval '14 months 3 days 5 seconds' as i, 'x'::varchar as t "
              "union all select null, null, null")
     duckdb.sql(f"copy ({query}) to '{tmp_path / 'in.parquet'}'")
     want = duckdb.sql(f"select j, i, t from '{tmp_path / 'in.parquet'}'").fetchall()
+    assert kinds(tmp_path / "in.parquet") == ["json", "interval", "string"]
     for path in kept(tmp_path, "in.parquet"):
         assert str(element(path, 0).logical_type) == "JSON" and element(path, 1).converted_type == "INTERVAL"
         assert duckdb.sql(f"select j, i, t from '{path}'").fetchall() == want
@@ -129,6 +145,7 @@ def test_texts_with_an_annotation(tmp_path, logical, converted, way):
         if way == "new":
             element[10] = {{"ENUM": 4, "JSON": 12, "BSON": 13}[logical]: {}}
     (tmp_path / "in.parquet").write_bytes(with_footer((tmp_path / "plain.parquet").read_bytes(), annotate))
+    assert kinds(tmp_path / "in.parquet") == [logical.lower()]
     for path in kept(tmp_path, "in.parquet"):
         assert element(path).converted_type == logical
         got = pq.read_table(path)["c"].cast(kind)  # ENUM is binary to pyarrow

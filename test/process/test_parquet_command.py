@@ -79,7 +79,7 @@ def test_schema_and_metadata(path):
     assert "dec: FIXED_LEN_BYTE_ARRAY(4) decimal(9,2)" in text and "ms: INT64 timestamp(ms,utc)" in text
     assert "nested: list\n  element: struct\n    x: list\n      element: INT32\n" in text
     leaves = json.loads(parquet("schema", path, "--json").stdout)
-    assert leaves[-1] == {"path": "nested.list.element.x.list.element", "type": "INT32", "kind": "", "field_id": 0,
+    assert leaves[-1] == {"path": "nested.list.element.x.list.element", "type": "INT32", "kind": "", "field_id": None,
                           "max_definition": 6, "max_repetition": 2}
     meta = json.loads(parquet("meta", path, "--json").stdout)
     theirs = pq.ParquetFile(path).metadata

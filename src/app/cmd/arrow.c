@@ -226,9 +226,19 @@ static int verify_each_as_json(struct request *request, const struct invocation 
     return exit_code;
 }
 
+/* Only rows are chosen. */
+static bool has_its_flags(const struct request *request, const char *word)
+{
+    bool has_rows = request->rows != UINT64_MAX;
+    if (request->word == CAT || (!request->columns && !has_rows))
+        return true;
+    cmd_usage("arrow %s has no %s", word, request->columns ? "--columns" : "--rows");
+    return false;
+}
+
 int cmd_arrow(struct invocation *invocation)
 {
-    struct request request = {.rows = UINT64_MAX};
+    struct request request = {.rows = UINT64_MAX}; /* not said */
     request.as_json = cmd_take_flag(invocation, "--json");
     request.columns = cmd_take_option(invocation, "--columns");
     if (!cmd_take_number(invocation, "--rows", &request.rows))
@@ -239,6 +249,8 @@ int cmd_arrow(struct invocation *invocation)
         request.word++;
     if (request.word == WORD_COUNT || invocation->argc < 2)
         return cmd_usage("arrow schema, cat or verify, and files");
+    if (!has_its_flags(&request, what))
+        return 2;
     if (request.word == VERIFY && request.as_json)
         return verify_each_as_json(&request, invocation);
     return input_each(invocation, 1, look, &request);

@@ -374,5 +374,7 @@ int cmd_avro(struct invocation *invocation)
         request.word++;
     if (request.word == WORD_COUNT || invocation->argc < 2)
         return cmd_usage("avro schema or cat, and files");
+    if (request.word == SCHEMA && (request.columns || request.rows != UINT64_MAX))
+        return cmd_usage("avro schema has no %s", request.columns ? "--columns" : "--rows");
     return input_each(invocation, 1, look, &request);
 }

@@ -6,11 +6,18 @@
 
 #include "app/cmd/parquet_internal.h"
 
-static const char *kind_name(enum parquet_kind kind)
+static const char *kind_name(const struct parquet_leaf *leaf)
 {
-    static const char *const names[] = {"",          "string",  "integer", "date",    "time",
-                                        "timestamp", "decimal", "uuid",    "float16", "other"};
-    return (size_t)kind < COUNT_OF(names) ? names[kind] : "other";
+    static const char *const names[] = {
+        [PARQUET_KIND_NONE] = "",           [PARQUET_KIND_STRING] = "string",
+        [PARQUET_KIND_INTEGER] = "integer", [PARQUET_KIND_DATE] = "date",
+        [PARQUET_KIND_TIME] = "time",       [PARQUET_KIND_TIMESTAMP] = "timestamp",
+        [PARQUET_KIND_DECIMAL] = "decimal", [PARQUET_KIND_UUID] = "uuid",
+        [PARQUET_KIND_FLOAT16] = "float16", [PARQUET_KIND_INTERVAL] = "interval",
+        [PARQUET_KIND_OTHER] = "other",
+    };
+    const char *dot = leaf->extension ? strchr(leaf->extension, '.') : NULL;
+    return dot ? dot + 1 : leaf->annotation ? leaf->annotation : names[leaf->kind];
 }
 
 static const char *unit_name(enum parquet_unit unit)
@@ -20,7 +27,7 @@ static const char *unit_name(enum parquet_unit unit)
 
 static void put_kind(struct buf *out, const struct parquet_leaf *leaf)
 {
-    buf_put_text(out, kind_name(leaf->kind));
+    buf_put_text(out, kind_name(leaf));
     if (leaf->kind == PARQUET_KIND_INTEGER)
         buf_format(out, "(%d,%s)", leaf->bits, leaf->is_unsigned ? "unsigned" : "signed");
     else if (leaf->kind == PARQUET_KIND_TIME || leaf->kind == PARQUET_KIND_TIMESTAMP)
@@ -68,7 +75,10 @@ static void write_leaves(struct json_writer *writer, const struct parquet_file *
         json_write_key(writer, "kind");
         json_write_string(writer, kind.data, kind.length);
         json_write_key(writer, "field_id");
-        json_write_i64(writer, leaf->field->field_id);
+        if (leaf->field->field_id)
+            json_write_i64(writer, leaf->field->field_id);
+        else
+            json_write_null(writer);
         parquet_write_number(writer, "max_definition", leaf->max_def);
         parquet_write_number(writer, "max_repetition", leaf->max_rep);
         json_write_object_end(writer);

@@ -73,6 +73,8 @@ enum {
     LOGICAL_BSON = 13,
     LOGICAL_UUID = 14,
     LOGICAL_FLOAT16 = 15,
+    LOGICAL_GEOMETRY = 17,
+    LOGICAL_GEOGRAPHY = 18,
 };
 
 #endif

@@ -79,6 +79,7 @@ struct parquet_leaf {
     uint8_t bits;           /* INTEGER */
     int32_t precision, scale; /* DECIMAL */
     const char *extension;    /* "arrow.json", "parquet.enum", "parquet.bson", or NULL */
+    const char *annotation;   /* of OTHER: what it is in the format, "null", "geometry"; or NULL */
     uint8_t max_def, max_rep;
     bool has_type_order; /* the footer says that bounds are ordered as the type is */
 };

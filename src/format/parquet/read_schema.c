@@ -179,6 +179,10 @@ static void kind_of_logical(const struct schema_element *element, struct parquet
         break;
     default:
         leaf->kind = PARQUET_KIND_OTHER;
+        leaf->annotation = element->logical == LOGICAL_UNKNOWN     ? "null"
+                           : element->logical == LOGICAL_GEOMETRY  ? "geometry"
+                           : element->logical == LOGICAL_GEOGRAPHY ? "geography"
+                                                                   : NULL;
     }
 }
 
