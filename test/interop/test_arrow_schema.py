@@ -166,6 +166,7 @@ def test_columns_go_together_and_not(tmp_path):
 
 def test_rows_that_were_not_arrow_have_none(tmp_path):
     (tmp_path / "in.csv").write_text("a\n1\n")
+    assert "only Parquet has it" in convert(tmp_path / "in.csv", tmp_path / "o.arrow", "--no-arrow-schema", check=2).stderr
     convert(tmp_path / "in.csv", tmp_path / "out.parquet")
     assert not pq.read_metadata(tmp_path / "out.parquet").metadata
     convert(tmp_path / "out.parquet", tmp_path / "again.parquet")

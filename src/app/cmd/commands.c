@@ -406,8 +406,7 @@ static const struct command commands[] = {
                  "  .avro                    Avro object container file",
         .flags = {{"--compression", "NAME",
                    "Parquet: zstd (default), snappy, gzip, lz4, none;\n"
-                   "Arrow: none (default), lz4, zstd;\n"
-                   "Avro: deflate (default), snappy, zstd, none"},
+                   "Arrow: none (default), lz4, zstd; Avro: deflate (default), snappy, zstd, none"},
                   {"--encoding", "[COLUMN=]NAME",
                    "Parquet, may come again: auto (default: dictionaries\n"
                    "where they pay, else plain), smallest, plain, rle, delta,\n"
@@ -418,8 +417,7 @@ static const struct command commands[] = {
                   {"--page-rows", "N", "Parquet: 20,000; fewer let a look-up read less"},
                   {"--threads", "N", "Parquet: one a core, 64 at most"},
                   {"--no-arrow-schema", NULL,
-                   "Parquet: what types the columns have in Arrow is not\n"
-                   "written (ARROW:schema), and not looked for"},
+                   "Parquet: types of Arrow are neither kept in it nor looked for"},
                   {"--from", "ENDING", "of IN, where its name has none: csv for /dev/stdin"},
                   {"--force", NULL, "replaces OUT"},
                   FLAG_JSON},

@@ -184,6 +184,9 @@ static enum status convert_with_threads(struct env *env, struct conversion *conv
     struct pool *pool = NULL;
     TRY(format_of_input(from, conversion->from_name, &conversion->from, err));
     TRY(format_of_path(to, &conversion->to, err));
+    if (flags->no_arrow_schema && conversion->from != FORMAT_PARQUET &&
+        conversion->to != FORMAT_PARQUET)
+        return error_set(err, STATUS_USAGE, "--no-arrow-schema: only Parquet has it");
     if (conversion->to == FORMAT_PARQUET && threads > 1) {
         TRY(pool_create(env, (unsigned)(threads < THREADS_MAX ? threads : THREADS_MAX), &pool,
                         err));
