@@ -433,6 +433,27 @@ def test_what_is_wrong_behind_the_front_of_a_dictionary(tmp_path):
     assert f"column rising, row group 0, byte {chunk.dictionary_page_offset}" in error
 
 
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_an_entry_that_ends_behind_its_dictionary(tmp_path, codec):
+    """The first page needs what is in front of it, the second one what would be behind it."""
+    rng = random.Random(4)
+    entries = [rng.randbytes(16) for _ in range(12)]
+    table = pa.table({"id": range(3000), "text": [entries[i // 250] for i in range(3000)]})
+    path = tmp_path / "f.parquet"
+    pq.write_table(table, path, compression=codec, write_page_index=True, max_rows_per_page=1000, use_dictionary=["text"],
+                   write_batch_size=250)
+    data = bytearray(path.read_bytes())
+    at = data.index(entries[5]) - 4
+    assert data[at:at + 4] == struct.pack("<I", 16)
+    data[at:at + 4] = struct.pack("<I", 1 << 30)
+    path.write_bytes(data)
+    dictionary_at = pq.read_metadata(path).row_group(0).column(1).dictionary_page_offset
+    assert len(cat(path, "id = 100")) == 1
+    for where in ("id = 100 or id = 1900", "id = 100 or id = 2900", "id in (1, 100, 2999)"):
+        error = parquet("cat", path, "--where", where, check=2).stderr
+        assert f"column text, row group 0, byte {dictionary_at}: a value that ends behind the page" in error
+
+
 def test_bytes_that_are_read(tmp_path):
     """One row of many: a page a column; the other columns are not read for rows that do not match."""
     rng = random.Random(3)

@@ -90,11 +90,10 @@ static enum status read_front(struct leaf_reader *reader, size_t bytes, struct e
     return STATUS_OK;
 }
 
-enum status leaf_need_entries(struct leaf_reader *reader, size_t entries, struct error *err)
+/* Of what was deferred, as much as has so many entries, if it has them. */
+static enum status read_deferred(struct leaf_reader *reader, size_t entries, struct error *err)
 {
     size_t whole = reader->deferred.plain_bytes;
-    if (!reader->is_deferred || entries <= reader->dictionary_count)
-        return STATUS_OK;
     size_t bytes = reader->dictionary_count ? whole : likely_bytes(&reader->deferred, entries);
     if (bytes < whole) {
         /* What is wrong with it, the whole of it tells. */
@@ -103,8 +102,16 @@ enum status leaf_need_entries(struct leaf_reader *reader, size_t entries, struct
             return STATUS_OK;
     }
     reader->is_deferred = false;
-    TRY(read_front(reader, whole, err));
-    if (entries > reader->dictionary_count)
+    return read_front(reader, whole, err);
+}
+
+enum status leaf_need_entries(struct leaf_reader *reader, size_t entries, struct error *err)
+{
+    if (entries <= reader->dictionary_count)
+        return STATUS_OK;
+    if (reader->is_deferred)
+        TRY(read_deferred(reader, entries, err));
+    if (entries > reader->dictionary_count) /* it said that it has them */
         return page_fault(&reader->walk, reader->deferred.offset, STATUS_CORRUPT, err,
                           "a value that ends behind the page");
     return STATUS_OK;
