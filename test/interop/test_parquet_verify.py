@@ -7,6 +7,8 @@ import struct
 import subprocess
 import sys
 
+import datafusion
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -33,6 +35,12 @@ def refused(tmp_path, data, said):
     assert done.returncode == 2 and said in done.stderr, (said, done)
     assert not answer["ok"] and 0 <= answer["offset"] < len(data) and f"byte {answer['offset']}" in done.stderr
     return answer["offset"]
+
+
+def read_rows(path, tmp_path):
+    subprocess.run([sluice.BINARY, "convert", "--from", "parquet", "--force", path, tmp_path / "rows.arrow"], check=True,
+                   stdout=subprocess.DEVNULL)
+    return pa.ipc.open_file(tmp_path / "rows.arrow").read_all().to_pylist()
 
 
 @pytest.fixture(scope="module")
@@ -278,6 +286,34 @@ def test_pages_that_do_not_lie(tmp_path, what):
 def test_pages_that_lie(tmp_path, what):
     given, said = BAD_PAGES[what]
     refused(tmp_path, of_one_page(**given), said)
+
+
+# ---- what well-known writers say wrongly ----
+
+def test_nulls_that_duckdb_counts_twice(tmp_path):
+    """Of a leaf in a struct in a list each struct that is null counts once more: more nulls than there are levels without
+    a value, or even levels."""
+    rows = [[{"x": 1, "y": 2}, None, {"x": None, "y": 3}], None, [], [None, None]]
+    table = pa.table({"s": pa.array(rows, pa.list_(pa.struct({"x": pa.int64(), "y": pa.int64()})))})
+    duckdb.from_arrow(table).write_parquet(str(tmp_path / "f"))
+    assert [pq.read_metadata(tmp_path / "f").row_group(0).column(i).statistics.null_count for i in (0, 1)] == [9, 8]
+    at = refused(tmp_path, (tmp_path / "f").read_bytes(), "column s.list.element.x, row group 0, byte 4: 6 nulls, not 9")
+    assert at == 4 and read_rows(tmp_path / "bad", tmp_path) == table.to_pylist()
+    pq.write_table(table, tmp_path / "f")
+    assert [pq.read_metadata(tmp_path / "f").row_group(0).column(i).statistics.null_count for i in (0, 1)] == [6, 5]
+    assert verify(tmp_path / "f").returncode == 0
+
+
+def test_null_pages_of_datafusion_that_have_values(tmp_path):
+    """arrow-rs takes a page with as many nulls as rows for one of nulls alone, in lists too."""
+    context, path = datafusion.SessionContext(), tmp_path / "f.parquet"
+    table = pa.table({"l": [[i, None] for i in range(100)]})
+    context.from_arrow(table).write_parquet(str(path))
+    refused(tmp_path, path.read_bytes(), "values where the column index says that there are none")
+    assert "column l.list.item, row group 0, byte" in verify(path).stderr
+    assert read_rows(path, tmp_path) == table.to_pylist()
+    context.from_arrow(pa.table({"l": [[i, None] for i in range(100)] + [[0]]})).write_parquet(str(path))
+    assert verify(path).returncode == 0
 
 
 def test_each_byte_belongs_to_something(theirs, ours, tmp_path):
