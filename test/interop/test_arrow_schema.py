@@ -230,6 +230,16 @@ def test_lies_are_passed_over(tmp_path, lie):
     assert [field.type.id for field in back.schema] == [field.type.id for field in rows.schema]
 
 
+def test_an_extension_of_another_name_is_passed_over(tmp_path):
+    """With what it says of itself: Parquet's own has none of it."""
+    rows = pa.table({"u": pa.array([bytes(16), None], pa.uuid())})
+    said = {"ARROW:extension:name": "some.other", "ARROW:extension:metadata": "z"}
+    forge(tmp_path / "in.parquet", rows, pa.schema([pa.field("u", pa.binary(16), metadata=said)]))
+    convert(tmp_path / "in.parquet", tmp_path / "out.arrow", binary=CAREFUL)
+    back = read(tmp_path / "out.arrow")
+    assert back.schema.field("u").type == pa.uuid() and back.equals(rows)
+
+
 @pytest.mark.parametrize("rows,kind,said", [
     (pa.array([[1, 2], [1]], pa.list_(pa.int32())), pa.list_(pa.int32(), 2), "a list of another size"),
     (pa.array([None, None], pa.list_(pa.int32())), pa.list_(pa.int32(), 2**31 - 1), "more than a batch may"),

@@ -200,9 +200,12 @@ static enum status merge_field(struct merging *merging, const struct arrow_field
     if (given->origin) {
         bool is_storage = given->type == field->type && given->byte_width == field->byte_width &&
                           given->origin->kind == origin->kind;
-        origin->metadata = given->origin->metadata;
+        const char *extension = given->origin->extension;
         if (is_storage && !origin->extension)
-            origin->extension = given->origin->extension;
+            origin->extension = extension;
+        /* Of an extension that the column is not, nothing. */
+        if (!extension || (origin->extension && strcmp(origin->extension, extension) == 0))
+            origin->metadata = given->origin->metadata;
     }
     if (given->origin || field->origin)
         field->origin = origin;
