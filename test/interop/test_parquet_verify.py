@@ -193,7 +193,8 @@ def test_sizes_in_the_page_indexes(theirs, tmp_path):
 
 # ---- what stands in front of pages ----
 
-def of_one_page(values, kind="q", statistics=None, header=None, chunk=None, dictionary=None, is_sorted=None, version=1, index=None):
+def of_one_page(values, kind="q", statistics=None, header=None, chunk=None, dictionary=None, is_sorted=None, version=1, index=None,
+                has_places=True, behind=b"", behind_entries=b""):
     """A file of one required column with one page, PLAIN or of indices of a byte."""
     physical = {"q": 2, "d": 5, "s": 6}[kind]
 
@@ -207,9 +208,10 @@ def of_one_page(values, kind="q", statistics=None, header=None, chunk=None, dict
     encoding, body = 0, plain(values)
     if dictionary is not None:
         dictionary_at = len(data)
-        data += page(2, {1: len(dictionary), 2: 0, **({} if is_sorted is None else {3: is_sorted})}, plain(dictionary), 7)
+        data += page(2, {1: len(dictionary), 2: 0, **({} if is_sorted is None else {3: is_sorted})}, plain(dictionary) + behind_entries, 7)
         encoding = 8
         body = bytes([8]) + b"".join(bytes([2, dictionary.index(v)]) for v in values)
+    body += behind
     data_at = len(data)
     said = {} if statistics is None else {5 if version == 1 else 8: statistics}
     if version == 1:
@@ -222,8 +224,10 @@ def of_one_page(values, kind="q", statistics=None, header=None, chunk=None, dict
         member[11] = dictionary_at
     column = {2: 0, 3: member}
     if index:
-        column |= {6: len(data), 7: len(thrift(index)[1]), 4: len(data) + len(thrift(index)[1])}
+        column |= {6: len(data), 7: len(thrift(index)[1])}
         data += thrift(index)[1]
+    if index and has_places:
+        column[4] = len(data)
         places = thrift({1: [{1: data_at, 2: size - (data_at - start), 3: 0}]})[1]
         column[5] = len(places)
         data += places
@@ -253,8 +257,20 @@ GOOD_PAGES = {
     "NaN among numbers": dict(values=[1.0, NAN], kind="d", chunk={5: d(NAN)[0], 6: d(1.0)[0]}),  # parquet-java's
     "only NaN": dict(values=[NAN, NAN], kind="d", chunk={3: 0, 5: d(NAN)[0], 6: d(NAN)[0]},
                      index={1: [False], 2: d(NAN), 3: d(NAN), 4: 0}),
+    "no places in an index": dict(values=[3, 5], index={1: [False], 2: q(3), 3: q(5), 4: 0, 5: [0], 7: [2]}, has_places=False),
+    "a byte behind indices": dict(values=[b"c", b"a"], kind="s", dictionary=WORDS, behind=b"?"),  # DuckDB's
 }
 BAD_PAGES = {
+    "a bound in an index without places": (dict(values=[3, 5], index={1: [False], 2: q(4), 3: q(5), 4: 0}, has_places=False),
+                                           "not within the page's bounds in the column index"),
+    "levels in an index without places": (dict(values=[3, 5], index={1: [False], 2: q(3), 3: q(5), 4: 0, 7: [1]}, has_places=False),
+                                          "2 definition levels of 0, not 1"),
+    "fewer pages in an index without places": (dict(values=[3, 5], index={1: [], 2: [], 3: [], 4: 0}, has_places=False), "a page that the column index has not"),
+    "more pages in an index without places": (dict(values=[3, 5], index={1: [False] * 2, 2: q(3, 3), 3: q(5, 5), 4: 0}, has_places=False),
+                                              "column index: more pages than there are"),
+    "a byte behind values": (dict(values=[3, 5], behind=b"?"), "1 bytes behind the values"),
+    "bytes behind texts": (dict(values=WORDS, kind="s", version=2, behind=bytes(4)), "4 bytes behind the values"),
+    "a byte behind entries": (dict(values=WORDS, kind="s", dictionary=WORDS, behind_entries=b"?"), "1 bytes behind the values"),
     "a least value": (dict(values=[3, 5], statistics={5: q(5)[0], 6: q(4)[0]}), "not within the bounds in the page's header"),
     "a greatest value": (dict(values=[3, 5], version=2, statistics={5: q(4)[0], 6: q(3)[0]}), "not within the bounds in the page's header"),
     "an old bound": (dict(values=[3, 5], statistics={1: q(4)[0], 2: q(3)[0]}), "not within the bounds in the page's header"),

@@ -265,6 +265,7 @@ static enum status read_data_page(struct leaf_reader *reader, const struct page 
         if (!extend_slots(reader, slots))
             return out_of_room(reader, page->offset, err);
         TRY(leaf_read_values(reader, page, &body, values, err));
+        TRY(leaf_check_end(reader, page, &body, err));
         def = slots == values ? def : compact_def(reader, def, count, slots);
         if (slots != values && !def)
             return out_of_room(reader, page->offset, err);

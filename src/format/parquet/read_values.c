@@ -405,6 +405,19 @@ static size_t longest(const int32_t *ends, size_t count)
     return (size_t)most;
 }
 
+/* Of encodings whose values have one length; behind runs and deltas writers leave what they like.
+ */
+enum status leaf_check_end(const struct leaf_reader *reader, const struct page *page,
+                           const struct cursor *in, struct error *err)
+{
+    bool is_exact =
+        page->encoding == ENCODING_PLAIN || page->encoding == ENCODING_BYTE_STREAM_SPLIT;
+    if (!reader->watch || !is_exact || !cursor_left(in))
+        return STATUS_OK;
+    return page_fault(&reader->walk, page->offset, STATUS_CORRUPT, err,
+                      "%zu bytes behind the values", cursor_left(in));
+}
+
 enum status leaf_check_dictionary(const struct leaf_reader *reader, const struct page *page,
                                   size_t body_bytes, struct error *err)
 {
@@ -441,6 +454,7 @@ enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *
         TRY(append_bytes(reader, &plain, &in, &to->data, ends, count, err));
         reader->dictionary_entry_max = longest((const int32_t *)(const void *)to->ends.data, count);
     }
+    TRY(leaf_check_end(reader, &plain, &in, err));
     reader->has_dictionary = true;
     reader->dictionary_count = reader->dictionary_page_count = count;
     return STATUS_OK;

@@ -297,6 +297,9 @@ uint32_t leaf_physical_width(const struct parquet_leaf *leaf); /* 0: byte arrays
 enum status leaf_reader_read(struct leaf_reader *reader, size_t bytes_max,
                              struct error *err) MUST_CHECK;
 /* The values of one page, `count` of them. */
+/* For who watches: nothing stands behind the values of a page. */
+enum status leaf_check_end(const struct leaf_reader *reader, const struct page *page,
+                           const struct cursor *in, struct error *err) MUST_CHECK;
 enum status leaf_read_values(struct leaf_reader *reader, const struct page *page, struct cursor *in,
                              size_t count, struct error *err) MUST_CHECK;
 enum status leaf_read_dictionary(struct leaf_reader *reader, const struct page *page,

@@ -217,7 +217,9 @@ static enum status begin_check(const struct checker *checker, const struct page 
                                struct page_check *check)
 {
     *check = (struct page_check){.page = page, .header = {.distinct_count = -1}};
-    if (checker->index.count)
+    if (checker->chunk->column_index_bytes && checker->page == checker->index.count)
+        return checker_fault(checker, page->offset, "a page that the column index has not");
+    if (checker->chunk->column_index_bytes)
         check->indexed = &checker->index.pages[checker->page];
     if (check->indexed && !check->indexed->is_null)
         check->bounds = bounds_of(checker, &check->indexed->statistics);
@@ -284,11 +286,14 @@ static enum status load_indexes(struct checker *checker)
     struct fetches fetches = {0};
     TRY(group_index_offsets(checker->places, checker->bytes.group, checker->bytes.leaf,
                             &checker->offsets, checker->err));
-    if (!checker->chunk->column_index_bytes || !checker->offsets.count)
+    checker->page_count = checker->offsets.count;
+    if (!checker->chunk->column_index_bytes)
         return verify_load_sizes(checker);
     TRY(column_index_read(checker->file, checker->bytes.group, checker->bytes.leaf, &fetches,
                           &checker->arena, &checker->index, checker->err));
-    if (checker->index.count != checker->offsets.count)
+    if (!checker->chunk->offset_index_bytes)
+        checker->page_count = checker->index.count;
+    if (checker->index.count != checker->page_count)
         return checker_fault(checker, checker->chunk->column_index_offset,
                              "column index: another count of pages than the offset index");
     return verify_load_sizes(checker);
@@ -355,9 +360,12 @@ static enum status check_chunk(struct checker *checker)
     while (checker->page < checker->offsets.count &&
            checker->offsets.pages[checker->page].row_count == 0)
         checker->page++;
-    if (checker->offsets.count && checker->page < checker->offsets.count)
+    if (checker->page < checker->offsets.count)
         return checker_fault(checker, checker->chunk->offset_index_offset,
                              "offset index: more pages than there are");
+    if (checker->page < checker->index.count)
+        return checker_fault(checker, checker->chunk->column_index_offset,
+                             "column index: more pages than there are");
     TRY(check_counts(checker, said, &checker->nulls, checker->nan_count, checker->chunk->offset));
     TRY(verify_bounds(checker, checker->facts.at, said, checker->value_count, checker->nan_count));
     TRY(verify_old_bounds(checker, checker->facts.at, checker->facts.old_min,

@@ -78,7 +78,7 @@ struct checker {
     struct group_index *places;
     struct offset_index offsets;
     struct column_index index;
-    size_t page; /* of the two */
+    size_t page, page_count; /* of the two */
     struct bounds bounds, old_bounds;
     const struct page_bounds *last; /* page with values, of the column index */
     struct null_counts nulls;

@@ -62,10 +62,9 @@ static enum status read_lists(struct checker *checker, struct span bytes, uint64
 static enum status check_length(const struct checker *checker, uint64_t at,
                                 const struct parquet_histogram *list, size_t levels)
 {
-    if (list->count && list->count != checker->offsets.count * levels)
+    if (list->count && list->count != checker->page_count * levels)
         return checker_wrong_count(checker, at, "sizes in the page index",
-                                   (int64_t)(checker->offsets.count * levels),
-                                   (int64_t)list->count);
+                                   (int64_t)(checker->page_count * levels), (int64_t)list->count);
     return STATUS_OK;
 }
 
