@@ -76,12 +76,13 @@ static enum status make_parents(struct store *store, const char *path, struct er
     struct env_stat stat;
     path_parent(parent, path);
     enum status status = env_path_stat(file_store->env, parent, &stat, err);
-    if (status == STATUS_NOT_FOUND)
+    bool is_new = status == STATUS_NOT_FOUND; /* the one that was known may have been removed */
+    if (is_new)
         status = files_make_dirs(file_store->env, parent, err);
     TRY(status);
     uint64_t hash = hash64(parent, strlen(parent));
     _Atomic uint64_t *slot = &file_store->known[hash % KNOWN_DIRECTORIES];
-    if (atomic_load_explicit(slot, memory_order_relaxed) == hash)
+    if (!is_new && atomic_load_explicit(slot, memory_order_relaxed) == hash)
         return STATUS_OK;
     TRY(sync_directories(store, parent, err));
     atomic_store_explicit(slot, hash, memory_order_relaxed);
@@ -327,6 +328,13 @@ static enum status file_remove(struct store *store, const char *uri, struct erro
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
+static void file_drop_directory(struct store *store, const char *uri)
+{
+    struct error ignored;
+    enum status status = env_dir_remove(env_of(store), path_of(uri), &ignored);
+    UNUSED(status);
+}
+
 static enum status file_sync_prefix(struct store *store, const char *uri, struct error *err)
 {
     return sync_directories(store, path_of(uri), err);
@@ -357,6 +365,7 @@ static const struct store_ops file_ops = {
     .stat = file_stat,
     .list = file_list,
     .remove = file_remove,
+    .drop_directory = file_drop_directory,
     .sync_object = file_sync_object,
     .sync_prefix = file_sync_prefix,
 };

@@ -221,6 +221,14 @@ enum status store_delete(struct store *store, const char *uri, struct error *err
     return store->ops->remove(store, canonical, err);
 }
 
+void store_drop_directory(struct store *store, const char *directory_uri)
+{
+    struct error ignored;
+    char canonical[STORE_URI_BYTES_MAX];
+    if (store_uri_canonical(store, directory_uri, canonical, &ignored) == STATUS_OK)
+        store->ops->drop_directory(store, canonical);
+}
+
 enum status store_sync_object(struct store *store, const char *uri, struct error *err)
 {
     char canonical[STORE_URI_BYTES_MAX];

@@ -95,6 +95,10 @@ enum status store_delete(struct store *store, const char *uri,
                          struct error *err) MUST_CHECK; /* a
                                                          * missing object is fine */
 
+/* On file://, takes away an empty directory whose name nobody uses again. Elsewhere, and if it is
+ * not empty or not there, nothing happens. */
+void store_drop_directory(struct store *store, const char *directory_uri);
+
 /* See the table above; object stores confirm what they answer, there both do nothing. */
 enum status store_sync_object(struct store *store, const char *uri, struct error *err) MUST_CHECK;
 enum status store_sync_prefix(struct store *store, const char *directory_uri,

@@ -30,6 +30,7 @@ struct store_ops {
     enum status (*list)(struct store *store, const char *prefix, store_list_fn each, void *context,
                         struct error *err);
     enum status (*remove)(struct store *store, const char *uri, struct error *err);
+    void (*drop_directory)(struct store *store, const char *uri);
     enum status (*sync_object)(struct store *store, const char *uri, struct error *err);
     enum status (*sync_prefix)(struct store *store, const char *uri, struct error *err);
 };

@@ -65,4 +65,103 @@ void mirror_head_encode(struct buf *out, const struct mirror_head *head);
 enum status mirror_head_decode(struct span text, struct mirror_head *out_head,
                                struct error *err) MUST_CHECK;
 
+/* ---- the way in ----
+ *
+ * A few threads of the mirror copy what is synced, range by range; one more looks after head,
+ * states and what may go. Others wait for positions and read states; any thread, unless said
+ * otherwise. README.md beside this file gives the steps.
+ */
+
+struct mirror;
+
+struct mirror_options {
+    const char *url;                     /* what is below it is named by the log's id */
+    uint64_t interval_ms;                /* what is synced waits at most so long; default 1,000 */
+    unsigned uploads;                    /* at the same time; default 4 */
+    uint64_t retry_ms_min, retry_ms_max; /* back-off; defaults 100 and 30,000 */
+    uint64_t state_ms;    /* between states, where nothing is to be deleted; default 60,000 */
+    uint64_t sweep_ms;    /* between deletions; default 10,000 */
+    uint64_t head_ms;     /* between looks at the head; default 5,000 */
+    uint64_t range_bytes; /* of one object; default and at most MIRROR_RANGE_BYTES_MAX */
+    /* Told when it does not get on (`why`), and when it does again (NULL). A thread of the mirror;
+     * may be NULL. */
+    void (*changed)(const char *why, bool is_refused);
+};
+
+struct mirror_options mirror_options_default(const char *url);
+
+enum { MIRROR_UPLOADS_MAX = 64 };
+
+/* The log is borrowed. Nothing is read or written yet. UNSUPPORTED: a scheme that nobody serves. */
+enum status mirror_create(struct env *env, const struct mirror_options *options, struct wal *wal,
+                          struct mirror **out_mirror, struct error *err) MUST_CHECK;
+enum status mirror_start(struct mirror *mirror, struct error *err) MUST_CHECK;
+/* What is due, on the caller's thread, while the mirror's own do not run: afterwards everything
+ * that was synced at the call is confirmed. HALTED: refused. */
+enum status mirror_run_once(struct mirror *mirror, struct error *err) MUST_CHECK;
+/* Copies what is synced, for as long as `timeout_ms` and not while that fails, then ends the
+ * threads. Who still waits is told CLOSED. */
+void mirror_stop(struct mirror *mirror, uint64_t timeout_ms);
+void mirror_destroy(struct mirror *mirror); /* accepts NULL; before the log is closed */
+
+/* Everything of the group up to it that was synced is in the mirror, or was in its table and gone
+ * from the log before it was copied. */
+uint64_t mirror_confirmed(struct mirror *mirror, uint32_t group);
+/* Whether this entry was copied, as far as this process knows; *out_at_ms: when, 0 unknown. */
+bool mirror_receipt(struct mirror *mirror, uint32_t group, uint64_t seq, int64_t *out_at_ms);
+/* HALTED: nothing is copied any more; what an admission asks before `remote`. */
+enum status mirror_check(struct mirror *mirror, struct error *err) MUST_CHECK;
+
+struct mirror_waiter {
+    /* Called once: OK when the position is in the mirror; RECLAIMED: it went another way (see
+     * mirror_confirmed); HALTED; CLOSED. On a thread of the mirror, or inside mirror_wait. Must not
+     * block. */
+    void (*done)(struct mirror_waiter *waiter, enum status status);
+    void *context;
+    struct mirror_waiter *next;
+    uint32_t group;
+    uint64_t seq;
+};
+
+/* Asks for a copy of everything up to (group, seq) at once. `waiter` must stay until `done`, or
+ * until mirror_wait_cancel has answered true. */
+void mirror_wait(struct mirror *mirror, struct mirror_waiter *waiter, uint32_t group, uint64_t seq);
+/* False: `done` was called, or is about to be. */
+bool mirror_wait_cancel(struct mirror *mirror, struct mirror_waiter *waiter);
+
+/* What a failure was of. */
+enum mirror_step {
+    MIRROR_BEGIN,  /* head and list */
+    MIRROR_READ,   /* the log's own file */
+    MIRROR_PUT,    /* a range */
+    MIRROR_VERIFY, /* a range, after it */
+    MIRROR_PUT_STATE,
+    MIRROR_SWEEP,
+    MIRROR_STEPS,
+};
+const char *mirror_step_name(enum mirror_step step);
+
+enum mirror_condition {
+    MIRROR_BEGINS, /* has not yet read what is there */
+    MIRROR_RUNS,
+    MIRROR_RETRIES, /* back-off */
+    MIRROR_REFUSED, /* nothing is written any more: `why` says it */
+};
+const char *mirror_condition_name(enum mirror_condition condition);
+
+struct mirror_stats {
+    enum mirror_condition condition;
+    char why[480];        /* of the last failure, while it lasts */
+    uint64_t queue_bytes; /* synced and not confirmed */
+    int64_t oldest_ms;    /* for how long the first of them has been asked for; 0: none */
+    uint64_t uploads_total, uploaded_bytes_total; /* confirmed ones */
+    uint64_t failures_total[MIRROR_STEPS];
+    uint64_t abandoned_total;           /* ranges that were never copied, see mirror_confirmed */
+    uint64_t states_total, swept_total; /* states put; objects deleted */
+    uint64_t waiting;                   /* who waits */
+    int64_t confirmed_wall_ms;          /* when everything known was; 0: never */
+};
+struct mirror_stats mirror_stats(struct mirror *mirror);
+const char *mirror_url(const struct mirror *mirror); /* with the log's id */
+
 #endif

@@ -79,6 +79,7 @@ struct wal_usage wal_usage(struct wal *wal)
         usage.segments_active += place == SEGMENT_ACTIVE;
         usage.segments_sealed += place == SEGMENT_SEALED;
         usage.segments_committed += place == SEGMENT_COMMITTED;
+        usage.pinned_bytes += wal->segments[i]->pins ? wal->segments[i]->allocated_bytes : 0;
     }
     usage.segments_spare = wal->spare_count;
     usage.producers = wal->producers.count;

@@ -43,6 +43,7 @@ enum status writer_floor(struct wal *wal, struct error *err)
     wal->counters.syncs++;
     wal->counters.bytes_written += WAL_BLOCK;
     wal->synced_unit = writer->floor;
+    wal->synced_bytes = writer->offset;
     writer_room_publish(wal);
     env_unlock(wal->lock);
     return STATUS_OK;
@@ -369,7 +370,7 @@ enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes
         writer->segment = segment;
         writer->file = file;
         writer->direct = direct;
-        writer->offset = header.length;
+        writer->offset = wal->synced_bytes = header.length;
         writer->filled = is_written ? segment->file_bytes : header.length;
         writer->unit_next = 1;
         writer->floor = 0;

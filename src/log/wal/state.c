@@ -56,14 +56,67 @@ static void put_tables(const struct wal *wal, struct buf *out)
     }
 }
 
-static void put_segments(const struct wal *wal, struct buf *out)
+/* An image is for a copy in which committed segments are gone. */
+static bool is_gone(const struct segment *segment, bool is_image)
+{
+    return is_image && segment->place == SEGMENT_COMMITTED;
+}
+
+static void put_range(uint32_t group, uint64_t first, uint64_t last, struct buf *out)
+{
+    buf_put_le32(out, group);
+    buf_put_le64(out, first);
+    buf_put_le64(out, last);
+}
+
+static void put_floor(uint32_t table_id, uint32_t group, uint64_t seq, struct buf *out)
+{
+    buf_put_le32(out, table_id);
+    buf_put_le32(out, group);
+    buf_put_le64(out, seq);
+}
+
+static void put_reclaimed(const struct wal *wal, bool is_image, struct buf *out)
+{
+    uint32_t ranges = (uint32_t)wal->reclaimed_count, floors = (uint32_t)wal->floor_count;
+    for (size_t i = 0; i < wal->segment_count; i++) {
+        const struct segment *segment = wal->segments[i];
+        if (!is_gone(segment, is_image))
+            continue;
+        floors += (uint32_t)segment->table_count;
+        for (size_t r = 0; r < segment->run_count; r++)
+            ranges += segment->runs[r]->count > 0;
+    }
+    buf_put_le32(out, ranges);
+    for (size_t i = 0; i < wal->reclaimed_count; i++)
+        put_range(wal->reclaimed[i].group, wal->reclaimed[i].first, wal->reclaimed[i].last, out);
+    for (size_t i = 0; i < wal->segment_count; i++) {
+        const struct segment *segment = wal->segments[i];
+        for (size_t r = 0; is_gone(segment, is_image) && r < segment->run_count; r++) {
+            const struct run *run = segment->runs[r];
+            if (run->count > 0)
+                put_range(run->group, run->first_seq, run->first_seq + run->count - 1, out);
+        }
+    }
+    buf_put_le32(out, floors);
+    for (size_t i = 0; i < wal->floor_count; i++)
+        put_floor(wal->floors[i].table_id, wal->floors[i].group, wal->floors[i].seq, out);
+    for (size_t i = 0; i < wal->segment_count; i++) {
+        const struct segment *segment = wal->segments[i];
+        for (size_t t = 0; is_gone(segment, is_image) && t < segment->table_count; t++)
+            put_floor(segment->tables[t].table_id, segment->tables[t].group,
+                      segment->tables[t].last_seq, out);
+    }
+}
+
+static void put_segments(const struct wal *wal, bool is_image, struct buf *out)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < wal->segment_count; i++)
-        count += wal->segments[i]->place != SEGMENT_ACTIVE;
+        count += wal->segments[i]->place != SEGMENT_ACTIVE && !is_gone(wal->segments[i], is_image);
     buf_put_le32(out, count);
     for (size_t i = 0; i < wal->segment_count; i++)
-        if (wal->segments[i]->place != SEGMENT_ACTIVE)
+        if (wal->segments[i]->place != SEGMENT_ACTIVE && !is_gone(wal->segments[i], is_image))
             buf_put_le64(out, wal->segments[i]->identity.id);
 }
 
@@ -83,8 +136,9 @@ static void put_mark(const struct mark *mark, struct buf *out)
     buf_put_le64(out, mark->floor);
 }
 
-static void put_base(const struct wal *wal, struct buf *out)
+static void put_base(const struct wal *wal, bool is_image, struct buf *out)
 {
+    static const struct mark no_mark;
     buf_put_le32(out, wal->group_count);
     buf_put_le32(out, (uint32_t)wal->identity_count);
     buf_put_le64(out, wal->incarnation);
@@ -100,19 +154,8 @@ static void put_base(const struct wal *wal, struct buf *out)
         buf_put_le64(out, wal->groups[g].synced_chain);
     }
     put_tables(wal, out);
-    buf_put_le32(out, (uint32_t)wal->reclaimed_count);
-    for (size_t i = 0; i < wal->reclaimed_count; i++) {
-        buf_put_le32(out, wal->reclaimed[i].group);
-        buf_put_le64(out, wal->reclaimed[i].first);
-        buf_put_le64(out, wal->reclaimed[i].last);
-    }
-    buf_put_le32(out, (uint32_t)wal->floor_count);
-    for (size_t i = 0; i < wal->floor_count; i++) {
-        buf_put_le32(out, wal->floors[i].table_id);
-        buf_put_le32(out, wal->floors[i].group);
-        buf_put_le64(out, wal->floors[i].seq);
-    }
-    put_segments(wal, out);
+    put_reclaimed(wal, is_image, out);
+    put_segments(wal, is_image, out);
     buf_put_le32(out, (uint32_t)wal->void_count);
     for (size_t i = 0; i < wal->void_count; i++) {
         buf_put_le32(out, wal->voids[i].group);
@@ -122,7 +165,7 @@ static void put_base(const struct wal *wal, struct buf *out)
         buf_put_le64(out, wal->voids[i].term);
     }
     producers_encode(&wal->producers, out);
-    put_mark(&wal->mark, out);
+    put_mark(is_image ? &no_mark : &wal->mark, out);
     buf_put_le32(out, (uint32_t)wal->lease_count);
     for (size_t i = 0; i < wal->lease_count; i++)
         lease_encode(&wal->leases[i]->state, out);
@@ -188,7 +231,9 @@ done:
     return status;
 }
 
-static enum status encode_base(struct wal *wal, uint64_t number, struct buf *out, struct error *err)
+/* The state need not be held for an image. */
+static enum status encode_base(struct wal *wal, uint64_t number, bool is_image, struct buf *out,
+                               uint64_t *out_covers, struct error *err)
 {
     size_t room = 64 << 10;
     for (;;) {
@@ -198,7 +243,8 @@ static enum status encode_base(struct wal *wal, uint64_t number, struct buf *out
         /* Appends beyond what was reserved would allocate under the lock: measure and come back. */
         begin_record(out);
         env_lock(wal->lock);
-        put_base(wal, out);
+        put_base(wal, is_image, out);
+        *out_covers = covered_now(wal);
         env_unlock(wal->lock);
         if (out->failed)
             return no_memory(err);
@@ -208,6 +254,12 @@ static enum status encode_base(struct wal *wal, uint64_t number, struct buf *out
     }
     end_record(out, number, 0, STATE_BASE);
     return buf_status(out, "checkpoint", err);
+}
+
+enum status wal_state_image(struct wal *wal, struct buf *out, uint64_t *out_covers,
+                            struct error *err)
+{
+    return encode_base(wal, 0, true, out, out_covers, err);
 }
 
 /* Removes all but the two newest. What cannot be removed now is counted and goes with the next. */
@@ -240,11 +292,8 @@ enum status state_checkpoint(struct wal *wal, struct error *err)
     struct buf base = {0};
     struct env_file *file = NULL;
     enum status status;
-    uint64_t number = wal->state_number + 1;
-    env_lock(wal->lock);
-    uint64_t covers = covered_now(wal);
-    env_unlock(wal->lock);
-    TRY_OR_DONE(status, encode_base(wal, number, &base, err));
+    uint64_t number = wal->state_number + 1, covers = 0;
+    TRY_OR_DONE(status, encode_base(wal, number, false, &base, &covers, err));
     do
         status = write_base(wal, &base, number, &file, err);
     while (status == STATUS_NO_SPACE && spare_sacrifice(wal));
@@ -309,6 +358,11 @@ static enum status append_delta(struct wal *wal, struct buf *record, struct erro
     wal->state_bytes += record->length;
     wal->state_records++;
     account_current(wal);
+    if (get_le32(record->data + STATE_HEADER_BYTES) != DELTA_MARK) {
+        env_lock(wal->lock);
+        wal->state_version++;
+        env_unlock(wal->lock);
+    }
     return STATUS_OK;
 }
 

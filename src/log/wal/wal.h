@@ -352,6 +352,46 @@ enum status wal_consumer_drop(struct wal *wal, const char *name, bool *out_was_t
 bool wal_consumer_get(struct wal *wal, const char *name, struct wal_consumer *out_consumer);
 bool wal_consumer_at(struct wal *wal, size_t index, struct wal_consumer *out_consumer);
 
+/* ---- for a mirror (L17, L23, L35) ---- */
+
+/* How far a segment's file is synced. Its bytes [0, bytes) are as they will be for ever. */
+struct wal_extent {
+    uint64_t segment_id, bytes;
+    uint64_t unit;     /* the last one in them; UINT64_MAX: all */
+    bool is_sealed;    /* `bytes` is the end of the file */
+    bool is_committed; /* every row is acknowledged by its table */
+    bool is_of_this_start;
+};
+
+/* The segments from `from_id` on that are here, rising, at most `capacity` of *out_count; and in
+ * `synced_seqs`, one a group, if it is not NULL, the synced ends: what is in no extent and not
+ * above them is in segments before `from_id`, or was reclaimed. All of the same moment. */
+void wal_extents(struct wal *wal, uint64_t from_id, struct wal_extent *extents, size_t capacity,
+                 size_t *out_count, uint64_t *synced_seqs);
+
+/* Raises inout_seqs, one a group, to the last entry that the segment has of it; if it is gone, to the
+ * last one that is gone with any. */
+void wal_segment_ends(struct wal *wal, uint64_t segment_id, uint64_t *inout_seqs);
+
+/* A segment's file, open; the segment is neither recycled nor removed until it is closed. One
+ * thread at a time. */
+struct wal_segment_file;
+/* NOT_FOUND: it is gone, or going. */
+enum status wal_segment_open(struct wal *wal, uint64_t segment_id,
+                             struct wal_segment_file **out_file, struct error *err) MUST_CHECK;
+/* CORRUPT: the file is shorter. */
+enum status wal_segment_read(struct wal_segment_file *file, uint64_t offset, void *data,
+                             size_t bytes, struct error *err) MUST_CHECK;
+void wal_segment_close(struct wal_segment_file *file); /* accepts NULL */
+
+/* Appends a checkpoint, as in docs/format/checkpoint.md, for a copy of the log that need not hold
+ * what tables have acknowledged: committed segments count as reclaimed in it. The state of every
+ * segment up to *out_covers is in it. `out` is empty. */
+enum status wal_state_image(struct wal *wal, struct buf *out, uint64_t *out_covers,
+                            struct error *err) MUST_CHECK;
+/* Rises with every change of what such an image tells beside entries. */
+uint64_t wal_state_version(struct wal *wal);
+
 /* ---- looking ---- */
 
 struct wal_usage {
@@ -365,6 +405,7 @@ struct wal_usage {
     uint64_t producers_expired;            /* since the start */
     uint64_t producers_remembered;         /* expired ones that are still told so */
     uint64_t holds_lapsed, holds_released; /* of consumers: not renewed; given up for space */
+    uint64_t pinned_bytes;                 /* of segments that somebody is reading right now */
     bool is_refusing;
 };
 struct wal_usage wal_usage(struct wal *wal);

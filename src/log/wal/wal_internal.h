@@ -299,14 +299,16 @@ struct wal {
     uint64_t room_left;                     /* of the active segment, for admission */
     uint64_t allocated_bytes;               /* all files of the log (L37) */
     bool volume_is_full;
+    uint64_t state_version;   /* of changes but marks, see wal_state_version */
     int64_t no_room_until_ns; /* a segment could not be made for want of space */
     struct wal_usage counters;
 
     struct writer writer;
-    uint64_t synced_unit; /* of the active segment */
-    struct draft *draft;  /* being written */
-    struct draft *ahead;  /* behind it: of the first submissions in the queue */
-    bool is_copying;      /* into the draft ahead: its and the groups' tails are that thread's */
+    uint64_t synced_unit;  /* of the active segment */
+    uint64_t synced_bytes; /* of its file: up to the end of that unit */
+    struct draft *draft;   /* being written */
+    struct draft *ahead;   /* behind it: of the first submissions in the queue */
+    bool is_copying;       /* into the draft ahead: its and the groups' tails are that thread's */
 
     /* the state's */
     struct env_file *state_file;

@@ -209,6 +209,7 @@ static void apply_unit(struct wal *wal, struct draft *draft)
     wal->counters.syncs++;
     wal_rate_add(&wal->write_rate, buffer->length, writer->synced_ns);
     writer->offset += buffer->length;
+    wal->synced_bytes = writer->offset;
     writer->footer_bytes += draft->batch.footer_bytes;
     writer->is_writing = false;
     unit_buffer_publish(wal, buffer);

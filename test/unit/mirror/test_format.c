@@ -4,6 +4,7 @@
  */
 #include "../unit.h"
 #include "log/mirror/mirror.h"
+#include "mirror_tests.h"
 
 static const struct mirror_header range = {
     .kind = MIRROR_RANGE,
@@ -26,7 +27,7 @@ static void object_put(struct mirror_header header, uint8_t out[MIRROR_HEADER_BY
     mirror_header_encode(out, &header);
 }
 
-static void test_object(void **context)
+void test_object(void **context)
 {
     (void)context;
     struct error err;
@@ -58,7 +59,7 @@ static void test_object(void **context)
                   mirror_object_check(span_of(bytes, sizeof bytes), &header, &err));
 }
 
-static void test_names(void **context)
+void test_names(void **context)
 {
     (void)context;
     struct mirror_header name;
@@ -87,7 +88,7 @@ static void test_names(void **context)
         assert_false(mirror_name_parse(span_of_text(others[i]), &name));
 }
 
-static void test_head(void **context)
+void test_head(void **context)
 {
     (void)context;
     struct error err;
@@ -122,15 +123,4 @@ static void test_head(void **context)
                   mirror_head_decode(span_of_text("{\"format\":\"sluice mirror\",\"version\":1}"),
                                      &read, &err));
     buf_deinit(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_object),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_head),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
