@@ -171,7 +171,7 @@ def test_methods_paths_and_types(server):
     assert answer.code == 400 and answer.headers["Content-Type"] == "application/x-protobuf"
     assert b"protobuf" in answer.body and answer.headers["Retry-After"] is None
     answer = server.post("logs", log_body(), path="/v1/logs?commit=sometimes")
-    assert answer.code == 400 and b"the modes are auto, wait_for and force" in answer.body
+    assert answer.code == 400 and b"the modes are auto, wait_for, remote and force" in answer.body
     assert server.post("logs", log_body(), Sluice_Commit="remote").code == 409
     assert server.post("logs", b"").code == 200, "an empty request is a good one"
 

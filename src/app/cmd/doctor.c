@@ -109,21 +109,34 @@ static void measure_sync(struct invocation *invocation, struct findings *finding
     find(findings, status == STATUS_OK, "sync", status == STATUS_OK ? detail : err.message);
 }
 
-static void check_warehouse(struct invocation *invocation, struct findings *findings)
+/* Can objects be written there? Where it is a directory, no more is left behind than there was. */
+static void check_store(struct invocation *invocation, struct findings *findings, const char *what,
+                        const char *uri)
 {
-    static const char scheme[] = "file://";
-    char uri[PATH_BYTES_MAX], dir[PATH_BYTES_MAX];
+    char dir[PATH_BYTES_MAX];
     struct store *store = NULL;
     struct error err;
-    enum status status = stack_warehouse_uri(&invocation->settings, uri, &err);
-    if (status == STATUS_OK)
-        status = store_open(invocation->env, uri, &store, &err);
-    store_close(store);
-    if (status == STATUS_OK && strncmp(uri, scheme, strlen(scheme)) == 0)
-        status = find_directory(invocation, uri + strlen(scheme), dir, &err);
-    if (status == STATUS_OK && strncmp(uri, scheme, strlen(scheme)) == 0)
+    enum status status = store_open(invocation->env, uri, &store, &err);
+    const char *path = status == STATUS_OK ? store_root(store) + strlen("file://") : NULL;
+    bool is_file = path && strncmp(store_root(store), "file://", strlen("file://")) == 0;
+    if (is_file)
+        status = find_directory(invocation, path, dir, &err);
+    if (status == STATUS_OK && is_file)
         status = try_writing(invocation, dir, &err);
-    find(findings, status == STATUS_OK, "warehouse", status == STATUS_OK ? uri : err.message);
+    store_close(store);
+    find(findings, status == STATUS_OK, what, status == STATUS_OK ? uri : err.message);
+}
+
+static void check_stores(struct invocation *invocation, struct findings *findings)
+{
+    char uri[PATH_BYTES_MAX];
+    struct error err;
+    if (stack_warehouse_uri(&invocation->settings, uri, &err) == STATUS_OK)
+        check_store(invocation, findings, "warehouse", uri);
+    else
+        find(findings, false, "warehouse", err.message);
+    if (invocation->settings.mirror_url[0])
+        check_store(invocation, findings, "mirror", invocation->settings.mirror_url);
 }
 
 /* The server that runs on this very directory; 0: none answers. What it says of itself must agree
@@ -217,7 +230,7 @@ int cmd_doctor(struct invocation *invocation)
     else if (check_directory(invocation, &findings, dir, &err))
         measure_sync(invocation, &findings, dir);
     check_catalog(invocation, &findings);
-    check_warehouse(invocation, &findings);
+    check_stores(invocation, &findings);
     check_ports(invocation, &findings);
     if (as_json) {
         json_write_array_end(&writer);

@@ -38,6 +38,14 @@ static void print_status(const struct json_value *json)
     printf("log      %lld of %lld MiB allocated, %lld sealed and %lld committed segments\n",
            number(log, "allocated_bytes") >> 20, number(log, "budget_bytes") >> 20,
            number(log, "segments_sealed"), number(log, "segments_committed"));
+    const struct json_value *mirror = json_get(json, "mirror");
+    if (mirror) {
+        printf("mirror   %s, %lld bytes behind, %lld objects copied, %lld failures\n",
+               json_get_text(mirror, "state"), number(mirror, "queue_bytes"),
+               number(mirror, "uploads"), number(mirror, "failures"));
+        if (json_get_text(mirror, "reason"))
+            printf("         %s\n", json_get_text(mirror, "reason"));
+    }
     const struct json_value *damage = json_get(log, "damage");
     for (const struct json_value *at = damage ? damage->first : NULL; at; at = at->next)
         printf("         damaged: entries %lld to %lld, %s\n", number(at, "seq_first"),

@@ -58,9 +58,12 @@ static void put_boundary(struct json_writer *json, const char *name, bool is_rea
 }
 
 static void put_receipt(struct buf *out, const char *log, const struct asked *asked,
-                        const struct publish_receipt *receipt)
+                        const struct publish_receipt *receipt, struct mirror *mirror)
 {
     struct json_writer json;
+    int64_t remote_ms = 0;
+    bool is_remote =
+        mirror && mirror_receipt(mirror, (uint32_t)asked->group, asked->seq, &remote_ms);
     json_writer_init(&json, out);
     json_write_object_begin(&json);
     json_write_key(&json, "log");
@@ -84,7 +87,7 @@ static void put_receipt(struct buf *out, const char *log, const struct asked *as
     json_write_key(&json, "boundaries");
     json_write_object_begin(&json);
     put_boundary(&json, "durable", true, receipt->durable_ms);
-    put_boundary(&json, "remote", false, 0); /* there is no mirror */
+    put_boundary(&json, "remote", is_remote, remote_ms);
     put_boundary(&json, "visible", receipt->is_visible, receipt->visible_ms);
     put_boundary(&json, "released", receipt->is_released, 0);
     json_write_object_end(&json);
@@ -119,6 +122,6 @@ void server_handle_receipt(void *context, struct http_exchange *exchange)
         http_respond_text(exchange, status_http_code(status), "%s", err.message);
         return;
     }
-    put_receipt(&body, log, &asked, &receipt);
+    put_receipt(&body, log, &asked, &receipt, server->mirror);
     server_respond_json(exchange, &body);
 }

@@ -120,6 +120,34 @@ static void put_ingest(struct json_writer *writer, struct server *server)
     json_write_object_end(writer);
 }
 
+static void put_mirror(struct json_writer *writer, struct server *server)
+{
+    if (!server->mirror)
+        return;
+    struct mirror_stats stats = mirror_stats(server->mirror);
+    uint64_t failures = 0;
+    for (size_t i = 0; i < MIRROR_STEPS; i++)
+        failures += stats.failures_total[i];
+    json_write_key(writer, "mirror");
+    json_write_object_begin(writer);
+    put_text(writer, "url", mirror_url(server->mirror));
+    put_text(writer, "state", mirror_condition_name(stats.condition));
+    if (stats.why[0])
+        put_text(writer, "reason", stats.why);
+    put_u64(writer, "confirmed_seq", mirror_confirmed(server->mirror, 0));
+    put_u64(writer, "confirmed_ms", (uint64_t)stats.confirmed_wall_ms);
+    put_u64(writer, "queue_bytes", stats.queue_bytes);
+    put_u64(writer, "oldest_ms", (uint64_t)stats.oldest_ms);
+    put_u64(writer, "waiting", stats.waiting);
+    put_u64(writer, "uploads", stats.uploads_total);
+    put_u64(writer, "uploaded_bytes", stats.uploaded_bytes_total);
+    put_u64(writer, "failures", failures);
+    put_u64(writer, "abandoned", stats.abandoned_total);
+    put_u64(writer, "states", stats.states_total);
+    put_u64(writer, "swept", stats.swept_total);
+    json_write_object_end(writer);
+}
+
 void server_put_status(struct server *server, struct buf *out)
 {
     struct json_writer writer;
@@ -132,6 +160,7 @@ void server_put_status(struct server *server, struct buf *out)
     put_u64(&writer, "otlp_http_port", server_otlp_port(server));
     put_u64(&writer, "log_port", server_log_port(server));
     put_log(&writer, server);
+    put_mirror(&writer, server);
     put_ingest(&writer, server);
     put_lanes(&writer, server);
     json_write_object_end(&writer);
@@ -259,6 +288,33 @@ static void put_consumer_metrics(struct buf *out, struct server *server,
                        .rows);
 }
 
+static void put_mirror_metrics(struct buf *out, struct mirror *mirror)
+{
+    struct mirror_stats stats = mirror_stats(mirror);
+    metric(out, "mirror_queue_bytes", "gauge", "Synced bytes that are not in the mirror.",
+           stats.queue_bytes);
+    metric(out, "mirror_oldest_seconds", "gauge", "For how long the first of them waits.",
+           (uint64_t)stats.oldest_ms / 1000);
+    metric(out, "mirror_waiting", "gauge", "Requests that wait for the mirror.", stats.waiting);
+    metric(out, "mirror_uploads_total", "counter", "Ranges copied.", stats.uploads_total);
+    metric(out, "mirror_confirmed_bytes_total", "counter", "Bytes of them.",
+           stats.uploaded_bytes_total);
+    metric(out, "mirror_confirmed_seq", "gauge", "Everything up to it is in the mirror (group 0).",
+           mirror_confirmed(mirror, 0));
+    metric(out, "mirror_abandoned_total", "counter",
+           "Ranges whose segment went before they were copied.", stats.abandoned_total);
+    metric(out, "mirror_states_total", "counter", "Checkpoints put.", stats.states_total);
+    metric(out, "mirror_swept_total", "counter", "Objects deleted.", stats.swept_total);
+    metric(out, "mirror_refused", "gauge", "1 while nothing is written to it any more.",
+           stats.condition == MIRROR_REFUSED);
+    buf_put_text(out, "# HELP sluice_mirror_failures_total Steps that failed.\n"
+                      "# TYPE sluice_mirror_failures_total counter\n");
+    for (size_t i = 0; i < MIRROR_STEPS; i++)
+        buf_format(out, "sluice_mirror_failures_total{reason=\"%s\"} %llu\n",
+                   mirror_step_name((enum mirror_step)i),
+                   (unsigned long long)stats.failures_total[i]);
+}
+
 static uint64_t count_damage(struct wal *wal)
 {
     struct wal_damage damage;
@@ -302,6 +358,8 @@ void server_put_metrics(struct server *server, struct buf *out)
     metric(out, "log_syncs_total", "counter", "Syncs of segments.", usage.syncs);
     metric(out, "log_allocated_bytes", "gauge", "Disk blocks of the log.", usage.allocated_bytes);
     metric(out, "log_budget_bytes", "gauge", "What it may use.", usage.budget_bytes);
+    metric(out, "log_pinned_bytes", "gauge", "Of segments that are being read right now.",
+           usage.pinned_bytes);
     metric(out, "log_refusing", "gauge", "1 while writes are refused for space.",
            usage.is_refusing);
     metric(out, "log_refused_submissions_total", "counter", "Submissions refused.",
@@ -314,4 +372,6 @@ void server_put_metrics(struct server *server, struct buf *out)
     metric(out, "process_resident_bytes", "gauge", "Resident memory.", os_memory_resident_bytes());
     put_lane_metrics(out, server);
     put_consumer_metrics(out, server, &usage);
+    if (server->mirror)
+        put_mirror_metrics(out, server->mirror);
 }

@@ -16,6 +16,9 @@ enum { STOP_MS = 10000, READY_BYTES = 1 << 20 /* a usual request */ };
  * seal, which ends the process. */
 enum { KEPT_FILES = 256, API_CONNECTIONS_MAX = 64, LOG_CONNECTIONS_MAX = 512 };
 
+/* How long the mirror may take to copy what is left. */
+enum { MIRROR_STOP_MS = 5000 };
+
 /* How long the log port may take to send what it has begun. */
 enum { LOG_STOP_MS = 2000 };
 
@@ -186,6 +189,29 @@ static void refusing(const char *why, uint64_t refused_total)
              why);
 }
 
+static void mirror_changed(const char *why, bool is_refused)
+{
+    if (is_refused)
+        log_line(LOG_ERROR, "nothing is mirrored any more: %s", why);
+    else if (why)
+        log_line(LOG_WARN, "the mirror is behind, and tried again: %s", why);
+    else
+        log_line(LOG_INFO, "the mirror goes on");
+}
+
+static enum status start_mirror(struct server *server, struct error *err)
+{
+    const struct settings *settings = &server->stack.settings;
+    struct mirror_options options = mirror_options_default(settings->mirror_url);
+    if (!settings->mirror_url[0])
+        return STATUS_OK;
+    options.interval_ms = settings->mirror_interval_ms;
+    options.uploads = (unsigned)settings->mirror_uploads;
+    options.changed = mirror_changed;
+    TRY(mirror_create(server->env, &options, server->stack.wal, &server->mirror, err));
+    return mirror_start(server->mirror, err);
+}
+
 static enum status start_ingest(struct server *server, struct error *err)
 {
     const struct settings *settings = &server->stack.settings;
@@ -196,6 +222,7 @@ static enum status start_ingest(struct server *server, struct error *err)
     options.dead_letter_bytes = settings->otlp_dead_letter_bytes;
     options.expanded_bytes_max = (size_t)settings->otlp_expanded_bytes_max;
     options.force_timeout_ms = settings->otlp_force_timeout_ms;
+    options.mirror = server->mirror;
     options.refusing = refusing;
     options.worker_count =
         settings->otlp_workers ? (unsigned)settings->otlp_workers : os_cpu_count();
@@ -288,6 +315,8 @@ enum status server_start(struct env *env, const struct settings *settings,
         status = publisher_start(server->stack.publisher, err);
     }
     if (status == STATUS_OK)
+        status = start_mirror(server, err);
+    if (status == STATUS_OK)
         status = start_ingest(server, err);
     if (status == STATUS_OK)
         status = start_feed(server, err);
@@ -320,6 +349,9 @@ void server_stop(struct server *server)
         http_server_drain(server->log, LOG_STOP_MS);
     http_server_destroy(server->log); /* it reads the log */
     feed_destroy(server->feed);
+    if (server->mirror) /* it reads the log, and its callbacks post to the workers */
+        mirror_stop(server->mirror, MIRROR_STOP_MS);
+    mirror_destroy(server->mirror);
     struct wal *wal = server->stack.wal;
     server->stack.wal = NULL;
     stack_close(&server->stack);

@@ -9,6 +9,7 @@
 #include "flow/feed/feed.h"
 #include "flow/ingest/ingest.h"
 #include "flow/publish/publish.h"
+#include "log/mirror/mirror.h"
 #include "net/http/http.h"
 
 #define SLUICE_VERSION "0.1.0"
@@ -34,7 +35,7 @@
     X(otlp_memory_bytes, "otlp", "memory_bytes", BYTES, "128MiB", "1MiB", "1TiB",                  \
       "memory of all request bodies together")                                                     \
     X(otlp_force_timeout_ms, "otlp", "force_timeout", DURATION, "30s", "1ms", "36500d",            \
-      "how long commit=force waits for the table")                                                 \
+      "how long commit=force waits for the table, and commit=remote for the mirror")               \
     X(otlp_dead_letter_bytes, "otlp", "dead_letter_bytes", BYTES, "64MiB", "0", "1TiB",            \
       "of rejected items in <data_dir>/deadletter while their table stands still")                 \
     X(api_port, "api", "port", NUMBER, "8080", "0", "65535",                                       \
@@ -51,6 +52,12 @@
       "how long an idle Sluice-Producer is known, in time that the log is open")                   \
     X(log_port, "log", "port", NUMBER, "7800", "0", "65535",                                       \
       "log port: rows and leases for consumers; 0 picks a free port")                              \
+    X(mirror_url, "mirror", "url", TEXT, "", "", "",                                               \
+      "where a copy of the log is kept, below its id; empty: nowhere")                             \
+    X(mirror_interval_ms, "mirror", "interval", DURATION, "1s", "1ms", "36500d",                   \
+      "what is synced is copied after this long; commit=remote does not wait for it")              \
+    X(mirror_uploads, "mirror", "uploads", NUMBER, "4", "1", "64",                                 \
+      "objects copied at the same time")                                                           \
     X(warehouse, "publish", "warehouse", TEXT, "", "", "",                                         \
       "where tables are written; empty: <data_dir>/warehouse")                                     \
     X(catalog_name, "publish", "catalog_name", TEXT, "sluice", "", "",                             \

@@ -9,6 +9,7 @@ enum { API_ROUTE_COUNT = 7 };
 struct server {
     struct env *env;
     struct stack stack;
+    struct mirror *mirror; /* or NULL */
     struct ingest *ingest;
     struct feed *feed;
     uint64_t file_limit; /* open files, of the process */

@@ -12,6 +12,7 @@
 #define SLUICE_FLOW_INGEST_INGEST_H
 
 #include "flow/publish/publish.h"
+#include "log/mirror/mirror.h"
 #include "log/wal/wal.h"
 #include "net/http/http.h"
 
@@ -21,7 +22,8 @@ struct ingest_options {
     size_t expanded_bytes_max;   /* of a body; default 32 MiB */
     uint32_t items_max;          /* of a request; default 500,000 */
     size_t entry_bytes_max;      /* of the rows that a request becomes; default 64 MiB */
-    uint64_t force_timeout_ms;   /* default 30,000 */
+    uint64_t force_timeout_ms;   /* of `force` and `remote`; default 30,000 */
+    struct mirror *mirror;       /* borrowed; NULL: `remote` is refused */
     const char *dead_letter_dir; /* for rejected items while their table's lane stands still, see
                                   * dead_letters.h; NULL: they are counted alone */
     uint64_t dead_letter_bytes;  /* at most there; default 64 MiB */

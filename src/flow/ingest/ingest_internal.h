@@ -53,7 +53,7 @@ struct ingest {
     _Atomic int64_t refusal_told_ns; /* 0: never */
 };
 
-enum ingest_mode { MODE_AUTO, MODE_WAIT_FOR, MODE_FORCE };
+enum ingest_mode { MODE_AUTO, MODE_WAIT_FOR, MODE_REMOTE, MODE_FORCE };
 
 /* A request whose rows are in builders or in a submission. */
 struct ingest_request {
@@ -73,8 +73,9 @@ struct ingest_request {
     /* set when its submission is durable */
     uint64_t term, seq[OTLP_TABLE_COUNT];
     uint32_t group;
-    /* `force` */
+    /* `force` and `remote` */
     struct publish_waiter waiters[OTLP_TABLE_COUNT];
+    struct mirror_waiter mirror_waiter;
     _Atomic uint32_t waits_left;
     _Atomic int wait_status; /* enum status: the worst */
     struct http_task task;
@@ -105,7 +106,7 @@ struct ingest_worker {
     struct ingest_request *requests, **requests_tail; /* whose rows are in the builders */
     struct buf contributions[OTLP_TABLE_COUNT + 1];   /* of them; the last: PRODUCERS */
     struct ingest_submission *free_submissions;
-    struct ingest_request *forced;    /* waiting for their commit */
+    struct ingest_request *waiting;   /* for their commit, or the mirror */
     struct http_exchange *parked[64]; /* waiting for a producer's write in flight */
     unsigned parked_count;
     _Atomic bool has_parked; /* asks the other workers for a wake when they have written */
@@ -134,6 +135,8 @@ void ingest_worker_add(struct ingest_worker *worker, struct ingest_request *requ
 void ingest_worker_round(void *context, struct http_worker *http);
 void ingest_worker_flush(struct ingest_worker *worker);
 void ingest_force(struct ingest_request *request);
+/* Answers once everything up to `seq` is in the mirror. */
+void ingest_remote(struct ingest_request *request, uint64_t seq);
 
 /* otlp_http.c */
 void ingest_handle(void *context, struct http_exchange *exchange);

@@ -204,7 +204,7 @@ static enum status get_only(const struct http_head *head, const char *name, stru
     return error_set(err, STATUS_INVALID, "the header %s stands twice, with two values", name);
 }
 
-static enum status read_mode(const struct http_head *head, bool has_publisher,
+static enum status read_mode(const struct ingest *ingest, const struct http_head *head,
                              enum ingest_mode *out_mode, struct error *err)
 {
     struct span header, text = http_query_get(head->query, "commit");
@@ -216,13 +216,17 @@ static enum status read_mode(const struct http_head *head, bool has_publisher,
     } else if (span_equal(text, span_of_text("auto"))) {
         *out_mode = MODE_AUTO;
     } else if (span_equal(text, span_of_text("force"))) {
-        if (!has_publisher)
+        if (!ingest->publisher)
             return error_set(err, STATUS_HALTED, "commit=force: this server does not publish");
         *out_mode = MODE_FORCE;
     } else if (span_equal(text, span_of_text("remote"))) {
-        return error_set(err, STATUS_HALTED, "commit=remote: this server has no mirror");
+        if (!ingest->options.mirror)
+            return error_set(err, STATUS_HALTED, "commit=remote: this server has no mirror");
+        TRY(mirror_check(ingest->options.mirror, err));
+        *out_mode = MODE_REMOTE;
     } else {
-        return error_set(err, STATUS_INVALID, "commit=%.*s: the modes are auto, wait_for and force",
+        return error_set(err, STATUS_INVALID,
+                         "commit=%.*s: the modes are auto, wait_for, remote and force",
                          (int)size_min(text.length, 40), (const char *)text.data);
     }
     return STATUS_OK;
@@ -286,7 +290,7 @@ static enum status read_ask(const struct ingest *ingest, const struct http_head 
     if (!type.data || !is_media_type(type, protobuf_type))
         return error_set(err, STATUS_MEDIA_TYPE, "Content-Type must be %s", protobuf_type);
     TRY(read_codings(head, &ask->codec, err));
-    TRY(read_mode(head, ingest->publisher != NULL, &ask->mode, err));
+    TRY(read_mode(ingest, head, &ask->mode, err));
     return read_producer(head, ask, err);
 }
 
@@ -336,13 +340,15 @@ static enum status expand_body(struct ingest_worker *worker, enum codec codec, s
     return STATUS_OK;
 }
 
-/* A repeat asks no less than the first did: `force` waits until what was stored is visible. */
-static enum status force_repeat(struct ingest_worker *worker, struct http_exchange *exchange,
-                                const struct ask *ask, const struct wal_receipt *stored,
-                                uint32_t count, struct error *err)
+/* A repeat asks no less than the first did: it waits until what was stored is visible, or in the
+ * mirror. */
+static enum status wait_repeat(struct ingest_worker *worker, struct http_exchange *exchange,
+                               const struct ask *ask, const struct wal_receipt *stored,
+                               uint32_t count, struct error *err)
 {
     struct ingest *ingest = worker->ingest;
-    for (uint32_t i = 0; i < count; i++) {
+    uint64_t last_seq = 0;
+    for (uint32_t i = 0; i < count && ask->mode == MODE_FORCE; i++) {
         if (stored[i].rows && stored[i].table_id != ingest->table_ids[TABLE_DEAD_LETTERS])
             TRY(publisher_check(ingest->publisher, stored[i].table_id, err));
     }
@@ -351,12 +357,13 @@ static enum status force_repeat(struct ingest_worker *worker, struct http_exchan
         return error_set(err, STATUS_NO_MEMORY, "out of memory");
     request->worker = worker;
     request->exchange = exchange;
-    request->mode = MODE_FORCE;
+    request->mode = ask->mode;
     request->has_producer = true;
     request->producer_sequence = ask->sequence;
     snprintf(request->reject_reason, sizeof request->reject_reason, "%s", repeat_reason);
     for (uint32_t i = 0; i < count; i++) {
         request->rejected = size_max(request->rejected, stored[i].rejected);
+        last_seq = stored[i].seq > last_seq ? stored[i].seq : last_seq;
         for (int table = 0; table < OTLP_TABLE_COUNT; table++) {
             if (ingest->table_ids[table] != stored[i].table_id || !stored[i].rows)
                 continue;
@@ -368,7 +375,10 @@ static enum status force_repeat(struct ingest_worker *worker, struct http_exchan
         }
     }
     ingest_count(worker, COUNT_REPEATS, 1);
-    ingest_force(request);
+    if (ask->mode == MODE_REMOTE)
+        ingest_remote(request, last_seq);
+    else
+        ingest_force(request);
     return STATUS_OK;
 }
 
@@ -406,8 +416,8 @@ static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *ex
     case WAL_PRODUCER_NEW:
         return false;
     case WAL_PRODUCER_REPEAT:
-        if (ask->mode == MODE_FORCE) {
-            if (force_repeat(worker, exchange, ask, stored, count, &err) == STATUS_OK)
+        if (ask->mode == MODE_FORCE || ask->mode == MODE_REMOTE) {
+            if (wait_repeat(worker, exchange, ask, stored, count, &err) == STATUS_OK)
                 return true;
             break;
         }

@@ -3,7 +3,8 @@
  * Natural batching (L12): builders become a submission when the log is ready for more, so that a
  * lone request waits for nothing and many share one sync.
  *
- * submission_done runs on the log's thread and wait_done on the publisher's; both only post a task.
+ * submission_done runs on the log's thread, commit_waited on the publisher's and mirror_waited on
+ * the mirror's; all only post a task.
  */
 #include "flow/ingest/ingest_internal.h"
 
@@ -81,75 +82,108 @@ static void request_free(struct ingest_request *request)
     mem_free(request);
 }
 
-static void forced_remove(struct ingest_request *request)
+static void waiting_remove(struct ingest_request *request)
 {
-    struct ingest_request **link = &request->worker->forced;
+    struct ingest_request **link = &request->worker->waiting;
     while (*link != request)
         link = &(*link)->next;
     *link = request->next;
 }
 
-/* All commits that a `force` request waited for are decided. */
-static void forced_task(struct http_task *task)
+/* It is durable, and has not come as far as was asked for. */
+static void answer_late(struct ingest_request *request)
+{
+    if (!request->has_producer)
+        ingest_answer(request, "durable");
+    else if (request->mode == MODE_REMOTE)
+        ingest_answer_error(request, STATUS_TIMEOUT, "durable, but not in the mirror in time");
+    else
+        ingest_answer_error(request, STATUS_TIMEOUT,
+                            "durable, but not committed to the table in time");
+}
+
+/* All that the request waited for is decided. */
+static void waited_task(struct http_task *task)
 {
     struct ingest_request *request = CONTAINER_OF(task, struct ingest_request, task);
     enum status status = (enum status)atomic_load(&request->wait_status);
-    if (request->exchange) {
-        if (status == STATUS_OK)
-            ingest_answer(request, "visible");
-        else if (request->has_producer)
-            ingest_answer_error(request, STATUS_TIMEOUT,
-                                "durable, but not committed to the table in time");
-        else
-            ingest_answer(request, "durable");
-    }
-    forced_remove(request);
+    if (request->exchange && status == STATUS_OK)
+        ingest_answer(request, request->mode == MODE_REMOTE ? "remote" : "visible");
+    else if (request->exchange)
+        answer_late(request);
+    waiting_remove(request);
     request_free(request);
 }
 
-static void wait_done(struct publish_waiter *waiter, enum status status)
+static void waited(struct ingest_request *request, enum status status)
 {
-    struct ingest_request *request = waiter->context;
     if (status != STATUS_OK)
         atomic_store(&request->wait_status, (int)status);
     if (atomic_fetch_sub(&request->waits_left, 1) == 1)
         http_worker_post(request->worker->http, &request->task);
 }
 
-void ingest_force(struct ingest_request *request)
+static void commit_waited(struct publish_waiter *waiter, enum status status)
+{
+    waited(waiter->context, status);
+}
+
+static void mirror_waited(struct mirror_waiter *waiter, enum status status)
+{
+    waited(waiter->context, status);
+}
+
+static void wait_begin(struct ingest_request *request)
 {
     struct ingest_worker *worker = request->worker;
     struct ingest *ingest = worker->ingest;
     request->deadline_ns =
         env_mono_ns(ingest->env) + (int64_t)ingest->options.force_timeout_ms * 1000000;
-    request->task.run = forced_task;
-    request->next = worker->forced;
-    worker->forced = request;
-    atomic_store(&request->waits_left, 1);         /* held while the waits are being asked for */
+    request->task.run = waited_task;
+    request->next = worker->waiting;
+    worker->waiting = request;
+    atomic_store(&request->waits_left, 1);
+}
+
+void ingest_force(struct ingest_request *request)
+{
+    struct ingest *ingest = request->worker->ingest;
+    wait_begin(request);                           /* held while the waits are being asked for */
     for (int i = 0; i < TABLE_DEAD_LETTERS; i++) { /* nobody waits for those (L27) */
         if (!request->rows[i])
             continue;
         atomic_fetch_add(&request->waits_left, 1);
-        request->waiters[i] = (struct publish_waiter){.done = wait_done, .context = request};
+        request->waiters[i] = (struct publish_waiter){.done = commit_waited, .context = request};
         publisher_wait(ingest->publisher, &request->waiters[i], ingest->table_ids[i],
                        request->group, request->seq[i]);
     }
-    struct publish_waiter own = {.context = request};
-    wait_done(&own, STATUS_OK);
+    waited(request, STATUS_OK);
 }
 
-/* The same answer as a time-out's, later than the deadline; its waits go on. */
-static void expire_forced(struct ingest_worker *worker)
+void ingest_remote(struct ingest_request *request, uint64_t seq)
 {
-    int64_t now_ns = env_mono_ns(worker->ingest->env);
-    for (struct ingest_request *request = worker->forced; request; request = request->next) {
+    wait_begin(request);
+    request->mirror_waiter = (struct mirror_waiter){.done = mirror_waited, .context = request};
+    mirror_wait(request->worker->ingest->options.mirror, &request->mirror_waiter, request->group,
+                seq);
+}
+
+/* Later than the deadline. A commit's wait goes on; the mirror's, which may be away for long, is
+ * given up. */
+static void expire_waiting(struct ingest_worker *worker)
+{
+    struct ingest *ingest = worker->ingest;
+    int64_t now_ns = env_mono_ns(ingest->env);
+    for (struct ingest_request *request = worker->waiting, *next; request; request = next) {
+        next = request->next;
         if (!request->exchange || now_ns < request->deadline_ns)
             continue;
-        if (request->has_producer)
-            ingest_answer_error(request, STATUS_TIMEOUT,
-                                "durable, but not committed to the table in time");
-        else
-            ingest_answer(request, "durable");
+        answer_late(request);
+        if (request->mode == MODE_REMOTE &&
+            mirror_wait_cancel(ingest->options.mirror, &request->mirror_waiter)) {
+            waiting_remove(request);
+            request_free(request);
+        }
     }
 }
 
@@ -161,14 +195,21 @@ static void complete_request(struct ingest_request *request,
         request_free(request);
         return;
     }
+    uint64_t last_seq = 0; /* of all that shared the unit: none of them lasts without the others */
     request->term = submission->wal.term;
     for (uint32_t i = 0; i < submission->wal.entry_count; i++) {
+        uint64_t seq = submission->entries[i].seq;
+        last_seq = seq > last_seq ? seq : last_seq;
         if (submission->tables[i] >= 0)
-            request->seq[submission->tables[i]] = submission->entries[i].seq;
+            request->seq[submission->tables[i]] = seq;
     }
     ingest_count_stored(request);
     if (request->mode == MODE_FORCE) {
         ingest_force(request);
+        return;
+    }
+    if (request->mode == MODE_REMOTE) {
+        ingest_remote(request, last_seq);
         return;
     }
     ingest_answer(request, request->mode == MODE_AUTO ? "written" : "durable");
@@ -360,8 +401,8 @@ void ingest_worker_round(void *context, struct http_worker *http)
         (worker->in_flight == 0 ||
          (worker->in_flight < EARLY_IN_FLIGHT && builder_bytes(worker) >= FLUSH_EARLY_BYTES)))
         ingest_worker_flush(worker);
-    if (worker->forced)
-        expire_forced(worker);
+    if (worker->waiting)
+        expire_waiting(worker);
     unsigned parked = worker->parked_count;
     worker->parked_count = 0;
     for (unsigned i = 0; i < parked; i++) {

@@ -234,11 +234,11 @@ static void upload_main(void *context)
     buf_deinit(&buffer);
 }
 
-static void begin_if_due(struct mirror *mirror)
+static bool begin_if_due(struct mirror *mirror)
 {
     struct error err;
     if (env_mono_ns(mirror->env) < mirror->next_begin_ns)
-        return;
+        return false;
     if (mirror_begin(mirror, &err) == STATUS_OK) {
         mirror->begin_attempts = 0;
         mirror_works(mirror);
@@ -246,20 +246,21 @@ static void begin_if_due(struct mirror *mirror)
         mirror->is_begun = true;
         env_broadcast(mirror->work);
         env_unlock(mirror->lock);
-        return;
+        return true;
     }
     if (err.status == STATUS_HALTED) {
         mirror_refuse(mirror, &err);
-        return;
+        return false;
     }
     mirror_failed(mirror, MIRROR_BEGIN, &err);
     mirror->next_begin_ns =
         env_mono_ns(mirror->env) + mirror_back_off_ns(mirror, mirror->begin_attempts++);
+    return false;
 }
 
 /* Somebody took away what was there: it is read again, and what is not there any more is copied
  * again. */
-static void begin_again(struct mirror *mirror)
+void mirror_vanished(struct mirror *mirror)
 {
     env_lock(mirror->lock);
     mirror->is_begun = false;
@@ -282,15 +283,9 @@ static void tidy_step(struct mirror *mirror, bool is_forced)
     if (is_refused)
         return;
     if (!is_begun)
-        begin_if_due(mirror);
-    else
+        is_begun = begin_if_due(mirror);
+    if (is_begun)
         mirror_tidy(mirror, is_forced);
-}
-
-void mirror_vanished(struct mirror *mirror)
-{
-    begin_again(mirror);
-    begin_if_due(mirror);
 }
 
 static void tidy_main(void *context)
@@ -380,33 +375,44 @@ static bool is_even(const struct mirror *mirror, const uint64_t *seqs)
     return true;
 }
 
-enum status mirror_run_once(struct mirror *mirror, struct error *err)
+/* Whether it works. Lock held. */
+static bool is_well(const struct mirror *mirror)
+{
+    return mirror->is_begun && !mirror->is_failing && !mirror->is_refused;
+}
+
+/* Begins, copies and tidies, once. */
+static void round_run(struct mirror *mirror)
 {
     struct buf buffer = {0};
     uint64_t wait_ms;
     mirror->next_begin_ns = 0;
-    env_lock(mirror->lock);
-    bool is_begun = mirror->is_begun;
-    env_unlock(mirror->lock);
-    if (!is_begun)
+    if (!mirror->is_begun)
         tidy_step(mirror, true);
     env_lock(mirror->lock);
+    mirror->is_failing = mirror->is_failing && !mirror->is_begun;
     mirror->wants_flush = true;
     for (struct upload *upload = mirror->head; upload; upload = upload->next)
         upload->next_try_ns = 0;
-    mirror->is_failing = mirror->is_failing && !mirror->is_begun;
-    while (!mirror->is_failing && mirror_upload_step(mirror, &buffer, &wait_ms))
-        if (!mirror->wants_flush && !mirror->head)
-            break;
-    bool is_good = mirror->is_begun && !mirror->is_failing && !mirror->is_refused;
+    while (is_well(mirror) && (mirror->wants_flush || mirror->head) &&
+           mirror_upload_step(mirror, &buffer, &wait_ms))
+        continue;
+    bool is_good = is_well(mirror);
     env_unlock(mirror->lock);
     buf_deinit(&buffer);
     if (is_good)
         tidy_step(mirror, true);
+}
+
+enum status mirror_run_once(struct mirror *mirror, struct error *err)
+{
+    round_run(mirror);
+    if (!mirror->is_begun && !mirror->is_failing && !mirror->is_refused)
+        round_run(mirror); /* it had vanished */
     env_lock(mirror->lock);
-    enum status status = STATUS_OK;
-    if (mirror->is_refused || mirror->is_failing || !mirror->is_begun)
-        *err = mirror->why, status = mirror->is_refused ? STATUS_HALTED : err->status;
+    enum status status = is_well(mirror) ? STATUS_OK : mirror->why.status;
+    if (status != STATUS_OK)
+        *err = mirror->why;
     env_unlock(mirror->lock);
     return status;
 }

@@ -369,8 +369,8 @@ struct wal_extent {
 void wal_extents(struct wal *wal, uint64_t from_id, struct wal_extent *extents, size_t capacity,
                  size_t *out_count, uint64_t *synced_seqs);
 
-/* Raises inout_seqs, one a group, to the last entry that the segment has of it; if it is gone, to the
- * last one that is gone with any. */
+/* Raises inout_seqs, one a group, to the last entry that the segment has of it; if it is gone, to
+ * the last one that is gone with any. */
 void wal_segment_ends(struct wal *wal, uint64_t segment_id, uint64_t *inout_seqs);
 
 /* A segment's file, open; the segment is neither recycled nor removed until it is closed. One
