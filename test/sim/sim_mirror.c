@@ -431,8 +431,11 @@ static void put_back(struct look *look)
     const uint8_t *data;
     uint64_t bytes;
     for (size_t at = 0; join_next(look, &at, &joined);) {
+        /* Of one that was committed before it was copied whole the rest is in its table: a gap, and
+         * not the end of the log. */
+        bool is_last = at == look->count || look->objects[at].header.kind != MIRROR_RANGE;
         snprintf(path, sizeof path, "%s/%s/%016llx.seg", back_dir,
-                 joined.is_whole ? "sealed" : "active", U(joined.id));
+                 joined.is_whole || !is_last ? "sealed" : "active", U(joined.id));
         if (joined.bytes.length)
             sim_put_file(model->node, path, joined.bytes.data, joined.bytes.length);
     }

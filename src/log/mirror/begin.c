@@ -159,16 +159,16 @@ static enum status progress_add(struct mirror *mirror, uint64_t segment_id, uint
 
 /* One segment's ranges: what they hold is confirmed, what lies behind a gap goes. */
 static enum status take_segment(struct mirror *mirror, const struct mirror_header *ranges,
-                                size_t count, const struct wal_extent *extent, uint64_t newest_id,
+                                size_t count, const struct wal_extent *extent, uint64_t known_id,
                                 struct error *err)
 {
     char name[MIRROR_NAME_BYTES], directory[MIRROR_NAME_BYTES];
     uint64_t end = covered(ranges, count);
     bool is_same = true;
-    if (!extent && ranges[0].id <= newest_id)
+    bool is_too_new = ranges[0].id > known_id;
+    if (!extent && !is_too_new)
         return STATUS_OK; /* reclaimed here, or lost */
-    bool is_too_new = extent && extent->is_of_this_start && !mirror->has_written;
-    if (!extent || is_too_new || ranges[count - 1].to > extent->bytes)
+    if (is_too_new || ranges[count - 1].to > extent->bytes)
         return halted(mirror,
                       "it knows more of this log than the data directory, which is an old "
                       "copy, or has lost its end; recover from it, or name another URL",
@@ -199,13 +199,15 @@ static enum status take_all(struct mirror *mirror, const struct listing *listing
                             const struct wal_extent *extents, size_t extent_count,
                             struct error *err)
 {
-    uint64_t newest_id = extent_count ? extents[extent_count - 1].segment_id : 0;
+    uint64_t first_id, known_id = wal_segment_newest(mirror->wal, &first_id);
+    if (!mirror->has_written)
+        known_id = first_id - 1;
     for (size_t i = 0, next; i < listing->count; i = next) {
         for (next = i + 1; next < listing->count && listing->names[next].id == listing->names[i].id;
              next++)
             continue;
         TRY(take_segment(mirror, &listing->names[i], next - i,
-                         find_extent(extents, extent_count, listing->names[i].id), newest_id, err));
+                         find_extent(extents, extent_count, listing->names[i].id), known_id, err));
     }
     return STATUS_OK;
 }

@@ -20,8 +20,7 @@ static bool extent_of(const struct wal *wal, const struct segment *segment,
                                 .bytes = segment->file_bytes,
                                 .unit = UINT64_MAX,
                                 .is_sealed = true,
-                                .is_committed = segment->place == SEGMENT_COMMITTED,
-                                .is_of_this_start = segment->term == wal->term};
+                                .is_committed = segment->place == SEGMENT_COMMITTED};
     if (segment->place == SEGMENT_ACTIVE) {
         if (segment != wal->writer.segment) /* it is being made */
             return false;
@@ -53,6 +52,15 @@ void wal_extents(struct wal *wal, uint64_t from_id, struct wal_extent *extents, 
         synced_seqs[g] = wal->groups[g].synced_seq;
     env_unlock(wal->lock);
     *out_count = count;
+}
+
+uint64_t wal_segment_newest(struct wal *wal, uint64_t *out_first_of_start)
+{
+    env_lock(wal->lock);
+    uint64_t id = wal->segment_next - 1;
+    *out_first_of_start = wal->first_of_start;
+    env_unlock(wal->lock);
+    return id;
 }
 
 void wal_segment_ends(struct wal *wal, uint64_t segment_id, uint64_t *inout_seqs)

@@ -455,6 +455,7 @@ static enum status start(struct wal *wal, struct error *err)
      * or in the page cache alone. */
     TRY(state_checkpoint(wal, err));
     TRY(state_checkpoint(wal, err));
+    wal->first_of_start = wal->segment_next;
     TRY(writer_open_segment(wal, true, 0, err));
     TRY(noops_append(wal, err));
     keeper_round(wal);

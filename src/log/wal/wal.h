@@ -360,7 +360,6 @@ struct wal_extent {
     uint64_t unit;     /* the last one in them; UINT64_MAX: all */
     bool is_sealed;    /* `bytes` is the end of the file */
     bool is_committed; /* every row is acknowledged by its table */
-    bool is_of_this_start;
 };
 
 /* The segments from `from_id` on that are here, rising, at most `capacity` of *out_count; and in
@@ -368,6 +367,9 @@ struct wal_extent {
  * above them is in segments before `from_id`, or was reclaimed. All of the same moment. */
 void wal_extents(struct wal *wal, uint64_t from_id, struct wal_extent *extents, size_t capacity,
                  size_t *out_count, uint64_t *synced_seqs);
+
+/* The highest segment id that was ever given out, and the first one of this start. */
+uint64_t wal_segment_newest(struct wal *wal, uint64_t *out_first_of_start);
 
 /* Raises inout_seqs, one a group, to the last entry that the segment has of it; if it is gone, to
  * the last one that is gone with any. */

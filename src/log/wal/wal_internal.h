@@ -251,7 +251,7 @@ struct wal {
     uint64_t term, incarnation;
     struct identity_row *identities;
     size_t identity_count;
-    uint64_t segment_next;
+    uint64_t segment_next, first_of_start;
     struct wal_recovery recovery;
 
     /* all guarded by lock from here */
