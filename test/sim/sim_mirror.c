@@ -15,6 +15,7 @@
  *   - an entry that somebody was told is remote is there, proven, unless its table acknowledged it
  *   - so it is in the log that the newest state and the ranges give back, where nothing that a
  *     table has not is missing for want of a state
+ *   - a producer's number that somebody was told is remote is known there, whatever was deleted
  *   - a mirror is never refused: it is never ahead of its log
  * and after the last run, which has no faults, everything that no table has is there.
  */
@@ -34,8 +35,10 @@ static const char log_dir[] = "/data/log", mirror_dir[] = "/mirror", back_dir[] 
 struct item {
     uint32_t group;
     uint64_t seq;
-    bool is_remote; /* somebody was told so */
-    bool is_there;  /* in the look under way */
+    bool is_remote;    /* somebody was told so */
+    uint32_t worker;   /* whose producer sent it */
+    uint64_t sequence; /* 0: nobody's */
+    bool is_there;     /* in the look under way */
 };
 
 struct model {
@@ -50,11 +53,13 @@ struct model {
     uint32_t groups, workers, ops, table;
     struct item items[ITEMS_MAX];
     uint64_t item_count;
-    uint64_t tried[GROUPS_MAX]; /* acknowledged by the table, or perhaps */
+    uint64_t tried[GROUPS_MAX];      /* acknowledged by the table, or perhaps */
+    uint64_t sequences[WORKERS_MAX]; /* the producers': the last one tried */
 };
 
 struct worker {
     struct model *model;
+    uint32_t index;
     struct env_thread *thread;
 };
 
@@ -69,7 +74,7 @@ struct wait {
 
 static struct {
     uint64_t seeds, runs, appended, remote, given_up, abandoned, looked, ranges, states, swept,
-        back, failures, catch_ups, acks;
+        back, failures, producers, acks;
     struct sim_counts sim;
 } totals;
 
@@ -111,7 +116,34 @@ static uint64_t pick(struct model *model, uint64_t bound)
 
 /* ---- work ---- */
 
-static uint64_t append(struct model *model)
+static struct span producer_of(uint32_t worker)
+{
+    static const char names[WORKERS_MAX][3] = {"p0", "p1", "p2"};
+    return span_of(names[worker], 2);
+}
+
+/* The next number of the worker's producer, claimed; 0: none. */
+static uint64_t claim(struct model *model, uint32_t worker)
+{
+    struct wal_receipt receipts[16];
+    uint32_t count;
+    uint64_t expected;
+    for (int i = 0; i < 3; i++) {
+        uint64_t sequence = model->sequences[worker] + 1;
+        enum wal_producer_verdict verdict =
+            wal_producer_begin(model->wal, producer_of(worker), sequence, (struct hash128){0},
+                               receipts, &count, &expected);
+        if (verdict == WAL_PRODUCER_NEW)
+            return sequence;
+        if (verdict == WAL_PRODUCER_GAP) /* the last one was never stored */
+            model->sequences[worker] = expected - 1;
+        else if (verdict == WAL_PRODUCER_REPEAT || verdict == WAL_PRODUCER_OLD)
+            model->sequences[worker]++;
+    }
+    return 0;
+}
+
+static uint64_t append(struct model *model, uint32_t worker)
 {
     struct error err;
     if (model->item_count + 1 >= ITEMS_MAX)
@@ -123,7 +155,14 @@ static uint64_t append(struct model *model)
         return 0;
     memset(payload, (int)(number % 251), bytes);
     put_le64(payload, number);
+    uint64_t sequence = claim(model, worker);
     struct wal_contribution contribution = {.rows = 1};
+    if (sequence) {
+        contribution.producer = (const char *)producer_of(worker).data;
+        contribution.producer_length = 2;
+        contribution.producer_sequence = sequence;
+        model->sequences[worker] = sequence;
+    }
     struct wal_entry entry = {.type = WAL_DATA,
                               .group = (uint32_t)pick(model, model->groups),
                               .table_id = model->table,
@@ -136,9 +175,13 @@ static uint64_t append(struct model *model)
         .entries = &entry, .entry_count = 1, .durability = WAL_SYNCED};
     enum status status = wal_append(model->wal, &submission, &err);
     mem_free(payload);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        if (sequence)
+            wal_producer_abandon(model->wal, producer_of(worker), sequence);
         return 0;
-    model->items[number] = (struct item){.group = entry.group, .seq = entry.seq};
+    }
+    model->items[number] = (struct item){
+        .group = entry.group, .seq = entry.seq, .worker = worker, .sequence = sequence};
     totals.appended++;
     return number;
 }
@@ -157,10 +200,10 @@ static void told(struct mirror_waiter *waiter, enum status status)
     totals.remote++;
 }
 
-static void append_remote(struct model *model)
+static void append_remote(struct model *model, uint32_t worker)
 {
     struct env *env = sim_node_env(model->node);
-    uint64_t number = append(model), patience = pick(model, 4) ? 400 : pick(model, 20);
+    uint64_t number = append(model, worker), patience = pick(model, 4) ? 400 : pick(model, 20);
     if (!number)
         return;
     struct wait *wait = calloc(1, sizeof *wait);
@@ -199,9 +242,9 @@ static void work(void *context)
     for (uint32_t i = 0; i < model->ops; i++) {
         uint64_t choice = pick(model, 100);
         if (choice < 40) {
-            append_remote(model);
+            append_remote(model, worker->index);
         } else if (choice < 75) {
-            append(model);
+            append(model, worker->index);
         } else if (choice < 83) {
             ack(model);
         } else if (choice < 90) {
@@ -254,6 +297,7 @@ static void run_main(void *context)
     bool is_open = open_all(model, env);
     for (uint32_t i = 0; is_open && i < model->workers; i++) {
         workers[i].model = model;
+        workers[i].index = i;
         if (env_thread_start(env, "worker", work, &workers[i], &workers[i].thread, &err) !=
             STATUS_OK)
             workers[i].thread = NULL;
@@ -450,6 +494,29 @@ static void put_back(struct look *look)
     free(copy);
 }
 
+/* Nobody's number that is known to be stored is new. */
+static void check_producers(struct model *model, struct wal *wal)
+{
+    struct wal_receipt receipts[16];
+    uint64_t remote[WORKERS_MAX] = {0}, expected;
+    uint32_t count;
+    for (uint64_t i = 1; i <= model->item_count; i++) {
+        const struct item *item = &model->items[i];
+        if (item->is_remote && item->sequence > remote[item->worker])
+            remote[item->worker] = item->sequence;
+    }
+    for (uint32_t w = 0; w < WORKERS_MAX; w++) {
+        if (remote[w] == 0)
+            continue;
+        enum wal_producer_verdict verdict = wal_producer_begin(
+            wal, producer_of(w), remote[w], (struct hash128){0}, receipts, &count, &expected);
+        if (verdict != WAL_PRODUCER_REPEAT && verdict != WAL_PRODUCER_OLD)
+            fail(model, "way back: producer %u: %llu is stored, and not known: %d", w, U(remote[w]),
+                 (int)verdict);
+        totals.producers++;
+    }
+}
+
 static void back_main(void *context)
 {
     struct model *model = context;
@@ -478,6 +545,7 @@ static void back_main(void *context)
         wal_scan_close(scan);
         totals.back++;
     }
+    check_producers(model, wal);
     wal_close(wal);
 }
 
@@ -636,6 +704,7 @@ static const struct {
     {"objects deleted", &totals.swept},
     {"ranges read", &totals.ranges},
     {"entries found on the way back", &totals.back},
+    {"producers known on the way back", &totals.producers},
 };
 
 int main(int argc, char **argv)
