@@ -618,7 +618,7 @@ static void options_choose(struct model *model)
     options->uploads = 1 + (unsigned)pick(model, 4);
     options->retry_ms_min = 1 + pick(model, 10);
     options->retry_ms_max = 20 + pick(model, 100);
-    options->state_ms = pick(model, 500);
+    options->state_ms = pick(model, 2) ? pick(model, 500) : 3600000;
     options->sweep_ms = pick(model, 500);
     options->head_ms = pick(model, 500);
     options->range_bytes = pick(model, 2) ? 3000 + pick(model, 9000) : 1 << 20;
