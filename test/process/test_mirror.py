@@ -150,6 +150,20 @@ def test_outage(start, tmp_path, outage):
     assert "the mirror goes on" in server.log()
 
 
+def test_a_stop_during_an_outage_answers(start, tmp_path, outage):
+    server, book = start(*STILL), ledger.Ledger()
+    remote(server, book.new())
+    outage.begin()
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(remote, server, book.new()) for _ in range(4)]
+        faults.wait_for(lambda: mirror_of(server)["waiting"] == 4, what="waiting")
+        began = time.monotonic()
+        server.stop()
+        assert time.monotonic() - began < 8
+        assert [w.result().headers["Sluice-Boundary"] for w in waiting] == ["durable"] * 4
+    outage.end()
+
+
 def test_catches_up_after_a_restart(start, tmp_path, outage):
     server, book = start(*STILL), ledger.Ledger()
     remote(server, book.new())

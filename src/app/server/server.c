@@ -337,6 +337,8 @@ void server_stop(struct server *server)
         return;
     os_fatal_exit_delay(0);
     int64_t began_ns = env_mono_ns(server->env);
+    if (server->mirror) /* who waits for a store that is away gets his answer */
+        mirror_hurry(server->mirror);
     if (server->otlp)
         http_server_drain(server->otlp, STOP_MS);
     uint64_t spent_ms = (uint64_t)(env_mono_ns(server->env) - began_ns) / 1000000;

@@ -107,29 +107,6 @@ static void tell(struct mirror *mirror, const char *why, bool is_refused)
         mirror->options.changed(why, is_refused);
 }
 
-void mirror_failed(struct mirror *mirror, enum mirror_step step, const struct error *err)
-{
-    env_lock(mirror->lock);
-    bool is_news = !mirror->is_failing && !mirror->is_refused;
-    mirror->is_failing = true;
-    if (!mirror->is_refused)
-        mirror->why = *err;
-    mirror->counters.failures_total[step]++;
-    env_unlock(mirror->lock);
-    if (is_news)
-        tell(mirror, err->message, false);
-}
-
-void mirror_works(struct mirror *mirror)
-{
-    env_lock(mirror->lock);
-    bool is_news = mirror->is_failing && !mirror->is_refused;
-    mirror->is_failing = false;
-    env_unlock(mirror->lock);
-    if (is_news)
-        tell(mirror, NULL, false);
-}
-
 static struct mirror_waiter *waiters_take_all(struct mirror *mirror)
 {
     struct mirror_waiter *all = mirror->waiters;
@@ -145,6 +122,31 @@ static void waiters_tell(struct mirror_waiter *waiter, enum status status)
         waiter->done(waiter, status);
         waiter = next;
     }
+}
+
+void mirror_failed(struct mirror *mirror, enum mirror_step step, const struct error *err)
+{
+    env_lock(mirror->lock);
+    bool is_news = !mirror->is_failing && !mirror->is_refused;
+    mirror->is_failing = true;
+    if (!mirror->is_refused)
+        mirror->why = *err;
+    mirror->counters.failures_total[step]++;
+    struct mirror_waiter *waiters = mirror->is_hurrying ? waiters_take_all(mirror) : NULL;
+    env_unlock(mirror->lock);
+    waiters_tell(waiters, STATUS_CLOSED);
+    if (is_news)
+        tell(mirror, err->message, false);
+}
+
+void mirror_works(struct mirror *mirror)
+{
+    env_lock(mirror->lock);
+    bool is_news = mirror->is_failing && !mirror->is_refused;
+    mirror->is_failing = false;
+    env_unlock(mirror->lock);
+    if (is_news)
+        tell(mirror, NULL, false);
 }
 
 void mirror_refuse(struct mirror *mirror, const struct error *err)
@@ -417,6 +419,15 @@ enum status mirror_run_once(struct mirror *mirror, struct error *err)
     return status;
 }
 
+void mirror_hurry(struct mirror *mirror)
+{
+    env_lock(mirror->lock);
+    mirror->is_hurrying = true;
+    struct mirror_waiter *waiters = mirror->is_failing ? waiters_take_all(mirror) : NULL;
+    env_unlock(mirror->lock);
+    waiters_tell(waiters, STATUS_CLOSED);
+}
+
 void mirror_stop(struct mirror *mirror, uint64_t timeout_ms)
 {
     uint64_t *seqs = mem_alloc_zero(mirror->group_count, sizeof *seqs);
@@ -481,7 +492,7 @@ void mirror_wait(struct mirror *mirror, struct mirror_waiter *waiter, uint32_t g
     env_lock(mirror->lock);
     if (mirror->is_refused)
         status = STATUS_HALTED;
-    else if (mirror->is_stopping)
+    else if (mirror->is_stopping || (mirror->is_hurrying && mirror->is_failing))
         status = STATUS_CLOSED;
     else if (seq <= mirror->confirmed[group])
         status = seq <= mirror->abandoned[group] ? STATUS_RECLAIMED : STATUS_OK;

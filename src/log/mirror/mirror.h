@@ -99,6 +99,8 @@ enum status mirror_start(struct mirror *mirror, struct error *err) MUST_CHECK;
 /* What is due, on the caller's thread, while the mirror's own do not run: afterwards everything
  * that was synced at the call is confirmed. HALTED: refused. */
 enum status mirror_run_once(struct mirror *mirror, struct error *err) MUST_CHECK;
+/* From now on nobody waits while the store fails: CLOSED, at once. */
+void mirror_hurry(struct mirror *mirror);
 /* Copies what is synced, for as long as `timeout_ms` and not while that fails, then ends the
  * threads. Who still waits is told CLOSED. */
 void mirror_stop(struct mirror *mirror, uint64_t timeout_ms);

@@ -56,7 +56,7 @@ struct mirror {
     struct env_thread *threads[MIRROR_UPLOADS_MAX], *tidy_thread;
 
     /* all guarded by lock from here */
-    bool is_begun, is_planning, is_refused, is_stopping, is_failing;
+    bool is_begun, is_planning, is_refused, is_hurrying, is_stopping, is_failing;
     bool wants_flush;
     struct error why; /* of is_refused, or of the last failure */
     struct upload *head, **tail;
