@@ -78,7 +78,7 @@ def test_no_command_at_all():
     (("serve", "--config"), "--config needs a value"),
     (("status", "--jsno"), "the nearest is --json"),
     (("tables", "rebind", "otel.logs", "--confirm", "--from", "0=1"), "--from is no flag of tables rebind"),
-    (("gen", "--commit", "foo"), "auto, wait_for or force"),
+    (("gen", "--commit", "foo"), "auto, wait_for, remote or force"),
 ], ids=" ".join)
 def test_a_wrong_flag_is_named(words, says):
     assert says in run(*words, expect=2).stderr

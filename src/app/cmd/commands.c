@@ -83,7 +83,7 @@ static const struct command commands[] = {
                   {"--distinct", "N",
                    "bodies made beforehand and sent in turn; each is made for itself"},
                   {"--gzip", NULL, "bodies compressed"},
-                  {"--commit", "MODE", "auto, wait_for or force"},
+                  {"--commit", "MODE", "auto, wait_for, remote or force"},
                   {"--producer", "ID",
                    "with sequence numbers: a request is stored once, however often sent"},
                   {"--retries", "N",

@@ -187,8 +187,11 @@ static void note_stored(struct sender *sender, uint64_t index, uint64_t items,
 {
     struct run *run = sender->run;
     struct span boundary = http_response_get(response, "sluice-boundary");
-    bool is_forced = run->options->commit && strcmp(run->options->commit, "force") == 0;
-    if (is_forced && !span_equal(boundary, span_of_text("visible")))
+    const char *mode = run->options->commit ? run->options->commit : "";
+    const char *wanted = strcmp(mode, "force") == 0    ? "visible"
+                         : strcmp(mode, "remote") == 0 ? "remote"
+                                                       : NULL;
+    if (wanted && !span_equal(boundary, span_of_text(wanted)))
         atomic_fetch_add(&run->uncommitted, 1);
     note_receipts(run, index, items, response);
 }
@@ -480,7 +483,11 @@ static void print_report(const struct gen_options *options, const struct gen_rep
 
 static bool is_commit_mode(const char *text)
 {
-    return strcmp(text, "auto") == 0 || strcmp(text, "wait_for") == 0 || strcmp(text, "force") == 0;
+    static const char *const modes[] = {"auto", "wait_for", "remote", "force"};
+    for (size_t i = 0; i < COUNT_OF(modes); i++)
+        if (strcmp(text, modes[i]) == 0)
+            return true;
+    return false;
 }
 
 int cmd_gen(struct invocation *invocation)
@@ -510,7 +517,7 @@ int cmd_gen(struct invocation *invocation)
         !cmd_no_more_words(invocation, 0))
         return 2;
     if (options.commit && !is_commit_mode(options.commit))
-        return cmd_usage("--commit %s: auto, wait_for or force", options.commit);
+        return cmd_usage("--commit %s: auto, wait_for, remote or force", options.commit);
     if (profile && !gen_profile_parse(profile, &options.profile))
         return cmd_usage("--profile %s: shop, wild, logs or metrics", profile);
     if (!options.request_items || options.request_items > REQUEST_ITEMS_MAX)

@@ -27,6 +27,11 @@ static void object_put(struct mirror_header header, uint8_t out[MIRROR_HEADER_BY
     mirror_header_encode(out, &header);
 }
 
+/* The bytes as other code made them (test/fuzz/corpus/mirror/range). */
+static const char golden[] = "534c554943454d52000000006000000001000000010000000102030405060708"
+                             "090a0b0c0d0e0f10390000000000000000100000000000000a10000000000000"
+                             "0200000000000000ffffffffffffffff00002a36fe9c97179e060c2879d4c342";
+
 void test_object(void **context)
 {
     (void)context;
@@ -35,6 +40,9 @@ void test_object(void **context)
     uint8_t bytes[MIRROR_HEADER_BYTES + 10];
     char text[MIRROR_NAME_BYTES];
     object_put(range, bytes);
+    char hex[2 * MIRROR_HEADER_BYTES + 1] = {0};
+    hex_encode(hex, bytes, MIRROR_HEADER_BYTES);
+    assert_string_equal(hex, golden);
     assert_ok(mirror_object_check(span_of(bytes, sizeof bytes), &header, &err));
     assert_true(header.floor == UINT64_MAX && header.made_ns == range.made_ns);
     assert_int_equal(header.flags, MIRROR_IS_END);
