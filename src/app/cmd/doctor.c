@@ -127,6 +127,26 @@ static void check_store(struct invocation *invocation, struct findings *findings
     find(findings, status == STATUS_OK, what, status == STATUS_OK ? uri : err.message);
 }
 
+/* A copy on the same volume does not outlive it. */
+static void check_mirror(struct invocation *invocation, struct findings *findings)
+{
+    const char *url = invocation->settings.mirror_url;
+    char here[PATH_BYTES_MAX], there[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
+    struct env_stat mirror, data;
+    struct error err;
+    if (!url[0])
+        return;
+    check_store(invocation, findings, "mirror", url);
+    snprintf(path, sizeof path, "%s", strncmp(url, "file://", 7) == 0 ? url + 7 : url);
+    if (find_directory(invocation, path, there, &err) == STATUS_OK &&
+        find_directory(invocation, invocation->settings.data_dir, here, &err) == STATUS_OK &&
+        env_path_stat(invocation->env, there, &mirror, &err) == STATUS_OK &&
+        env_path_stat(invocation->env, here, &data, &err) == STATUS_OK &&
+        mirror.device == data.device)
+        find(findings, true, "mirror",
+             "it is on the volume of the data directory, and would be lost with it");
+}
+
 static void check_stores(struct invocation *invocation, struct findings *findings)
 {
     char uri[PATH_BYTES_MAX];
@@ -135,8 +155,7 @@ static void check_stores(struct invocation *invocation, struct findings *finding
         check_store(invocation, findings, "warehouse", uri);
     else
         find(findings, false, "warehouse", err.message);
-    if (invocation->settings.mirror_url[0])
-        check_store(invocation, findings, "mirror", invocation->settings.mirror_url);
+    check_mirror(invocation, findings);
 }
 
 /* The server that runs on this very directory; 0: none answers. What it says of itself must agree

@@ -310,6 +310,70 @@ static void test_refuses(void **state)
     mirrored_deinit(&m);
 }
 
+/* As `log recover` would: in both checkpoints of a log that is closed. */
+static void raise_incarnation(const char *log_dir, uint64_t incarnation)
+{
+    enum { BODY = 64, INCARNATION_AT = BODY + 8 };
+    struct error err;
+    struct arena arena;
+    char dir[400], path[800], **names;
+    size_t count;
+    arena_init(&arena, 0);
+    snprintf(dir, sizeof dir, "%s/state", log_dir);
+    assert_ok(files_list(env_real(), dir, &arena, &names, &count, &err));
+    for (size_t i = 0; i < count; i++) {
+        struct buf file = {0};
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        assert_ok(files_read(env_real(), path, 1 << 20, &file, &err));
+        put_le64(file.data + INCARNATION_AT, incarnation);
+        put_le32(file.data + 36, crc32c(0, file.data + BODY, (size_t)get_le64(file.data + 24)));
+        put_le32(file.data + 60, crc32c(0, file.data, 60));
+        assert_ok(files_replace(env_real(), path, file.data, file.length, &err));
+        buf_deinit(&file);
+    }
+    arena_deinit(&arena);
+}
+
+/* A recovered log copies all that it has under its own incarnation, before what the one before left
+ * goes; that one, should it come back, writes nothing. */
+static void test_after_a_recovery(void **state)
+{
+    struct error err;
+    struct mirrored m;
+    static struct found_list list;
+    char old[400], command[1000];
+    (void)state;
+    mirrored_init(&m, "mirror");
+    append_many(&m, 0, 60);
+    assert_ok(mirror_run_once(m.mirror, &err));
+    mirrored_close(&m);
+    snprintf(old, sizeof old, "%s-old", m.log.dir);
+    snprintf(command, sizeof command, "cp -a '%s' '%s'", m.log.dir, old);
+    assert_int_equal(system(command), 0);
+    raise_incarnation(m.log.dir, 2);
+    fixture_open(&m.log);
+    mirrored_open(&m);
+    assert_true(wal_incarnation(m.log.wal) == 2);
+    append_many(&m, 60, 5);
+    assert_ok(mirror_run_once(m.mirror, &err));
+    found_read(&list, m.url);
+    assert_true(check_ranges(&m, &list) > 60000);
+    for (size_t i = 0; i < list.count; i++)
+        if (list.items[i].header.kind == MIRROR_RANGE)
+            assert_true(list.items[i].header.incarnation == 2);
+    assert_true(list.items[list.count - 1].header.incarnation == 2);
+    found_free(&list);
+    mirrored_close(&m);
+    remove_everything(m.log.dir);
+    assert_int_equal(rename(old, m.log.dir), 0);
+    fixture_open(&m.log);
+    mirrored_open(&m);
+    append_many(&m, 65, 5);
+    assert_status(STATUS_HALTED, mirror_run_once(m.mirror, &err));
+    assert_non_null(strstr(err.message, "recovered elsewhere"));
+    mirrored_deinit(&m);
+}
+
 /* What fails is tried again; what was taken away is copied again. */
 static void test_comes_back(void **state)
 {
@@ -351,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_sweeps_what_tables_have),
         cmocka_unit_test(test_passes_over_what_tables_have),
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_after_a_recovery),
         cmocka_unit_test(test_comes_back),
         cmocka_unit_test(test_waiters),
         cmocka_unit_test(test_stop_copies),
