@@ -259,7 +259,7 @@ static void upload_run(struct mirror *mirror, struct upload *upload, struct buf 
     mirror->busy++;
     env_unlock(mirror->lock);
     enum status status = range_copy(mirror, upload, buffer, &step, &err);
-    bool is_gone = step == MIRROR_READ && status == STATUS_NOT_FOUND;
+    bool is_gone = step == MIRROR_READ && status == STATUS_RECLAIMED;
     if (status != STATUS_OK && !is_gone)
         mirror_failed(mirror, step, &err);
     else

@@ -95,7 +95,7 @@ enum status wal_segment_open(struct wal *wal, uint64_t segment_id,
     env_unlock(wal->lock);
     enum status status = file->segment
                              ? segment_open_for_reading(wal, segment, &file->file, err)
-                             : error_set(err, STATUS_NOT_FOUND, "log: segment %llu is gone",
+                             : error_set(err, STATUS_RECLAIMED, "log: segment %llu is gone",
                                          (unsigned long long)segment_id);
     if (status == STATUS_OK)
         *out_file = file;

@@ -378,7 +378,7 @@ void wal_segment_ends(struct wal *wal, uint64_t segment_id, uint64_t *inout_seqs
 /* A segment's file, open; the segment is neither recycled nor removed until it is closed. One
  * thread at a time. */
 struct wal_segment_file;
-/* NOT_FOUND: it is gone, or going. */
+/* RECLAIMED: it is gone, or going. */
 enum status wal_segment_open(struct wal *wal, uint64_t segment_id,
                              struct wal_segment_file **out_file, struct error *err) MUST_CHECK;
 /* CORRUPT: the file is shorter. */
