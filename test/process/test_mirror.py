@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mirror of a running server: what `remote` promises is there, whatever ends the server or the store."""
+import collections
 import concurrent.futures
 import json
 import os
@@ -162,6 +163,28 @@ def test_a_stop_during_an_outage_answers(start, tmp_path, outage):
         assert time.monotonic() - began < 8
         assert [w.result().headers["Sluice-Boundary"] for w in waiting] == ["durable"] * 4
     outage.end()
+
+
+@faults.needs_strace
+def test_each_step_of_a_copy_may_fail(start, tmp_path):
+    """One failed call after another, of the thread that copies: the answer comes late, and is true."""
+    server, book = start(*STILL, "--mirror-uploads", "1"), ledger.Ledger()
+    remote(server, book.new())
+    trace = faults.Trace(server, tmp_path / "trace", thread="mirror")
+    remote(server, book.new())
+    trace.end()
+    calls = collections.Counter(name for name, _ in trace.calls())
+    assert calls["openat"] and calls["rename"] + calls["renameat2"] and calls["fsync"] + calls["fdatasync"]
+    failed = 0
+    for call, count in calls.items():
+        for n in range(1, count + 1):
+            trace = faults.Trace(server, tmp_path / "trace", call, f"error=EIO:when={n}", thread="mirror")
+            answer = remote(server, request := book.new())
+            trace.end()
+            failed += trace.injected()
+            assert answer.headers["Sluice-Boundary"] == "remote"
+            assert is_in(texts(request), mirror_files.Mirror(tmp_path / "mirror").entries(), answer.receipts[0])
+    assert failed >= len(calls) and mirror_of(server)["failures"] >= failed - 1
 
 
 def test_catches_up_after_a_restart(start, tmp_path, outage):
