@@ -218,12 +218,30 @@ static void test_failed_syncs(void **state)
     store_close(fragile);
 }
 
+static void test_drop_directory(void **state)
+{
+    (void)state;
+    struct error err;
+    struct env_stat stat;
+    char path[128];
+    snprintf(path, sizeof path, "%s/dropped", root);
+    assert_ok(store_put(store, "dropped/a", "x", 1, &err));
+    store_drop_directory(store, "dropped"); /* not empty */
+    assert_ok(env_path_stat(env_real(), path, &stat, &err));
+    assert_ok(store_delete(store, "dropped/a", &err));
+    store_drop_directory(store, "dropped/");
+    assert_status(STATUS_NOT_FOUND, env_path_stat(env_real(), path, &stat, &err));
+    store_drop_directory(store, "dropped");
+    assert_ok(store_put(store, "dropped/b", "x", 1, &err)); /* made again */
+    assert_ok(env_path_stat(env_real(), path, &stat, &err));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),        cmocka_unit_test(test_put_get),
         cmocka_unit_test(test_streaming),    cmocka_unit_test(test_list),
-        cmocka_unit_test(test_failed_syncs),
+        cmocka_unit_test(test_failed_syncs), cmocka_unit_test(test_drop_directory),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);
