@@ -345,10 +345,13 @@ enum status mirror_create(struct env *env, const struct mirror_options *options,
     mirror->planned_seqs = mem_alloc_zero(mirror->group_count, sizeof(uint64_t));
     mirror->confirmed = mem_alloc_zero(mirror->group_count, sizeof(uint64_t));
     mirror->abandoned = mem_alloc_zero(mirror->group_count, sizeof(uint64_t));
+    mirror->found = mem_alloc_zero(mirror->group_count, sizeof(uint64_t));
     enum status status = STATUS_OK;
     if (!mirror->lock || !mirror->work || !mirror->tidy || !mirror->moved ||
-        !mirror->planned_seqs || !mirror->confirmed || !mirror->abandoned)
+        !mirror->planned_seqs || !mirror->confirmed || !mirror->abandoned || !mirror->found)
         status = error_set(err, STATUS_NO_MEMORY, "mirror: out of memory");
+    for (uint32_t g = 0; g < mirror->group_count && status == STATUS_OK; g++)
+        mirror->found[g] = wal_synced_end(wal, g).seq;
     if (status == STATUS_OK)
         status = mirror_root(options->url, mirror->log_id, root, err);
     if (status == STATUS_OK)
@@ -474,6 +477,7 @@ void mirror_destroy(struct mirror *mirror)
     mem_free(mirror->planned_seqs);
     mem_free(mirror->confirmed);
     mem_free(mirror->abandoned);
+    mem_free(mirror->found);
     env_cond_destroy(mirror->work);
     env_cond_destroy(mirror->tidy);
     env_cond_destroy(mirror->moved);
@@ -549,7 +553,8 @@ bool mirror_receipt(struct mirror *mirror, uint32_t group, uint64_t seq, int64_t
         const struct confirmation *step = &mirror->ring[(i - 1) % MIRROR_RING];
         if (step->group != group || step->after >= seq || step->through < seq)
             continue;
-        if (step->after) /* what was there at the start has no time */
+        /* What was there before this start may have been copied by then. */
+        if (step->after || seq > mirror->found[group])
             *out_at_ms = step->at_ms;
         break;
     }

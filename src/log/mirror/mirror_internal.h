@@ -65,6 +65,7 @@ struct mirror {
     int64_t next_plan_ns;
     uint64_t *planned_seqs;                /* what the last mark will confirm */
     uint64_t *confirmed, *abandoned;       /* up to here; some up to here were not copied */
+    uint64_t *found;                       /* what was synced when it was made; constant */
     struct confirmation ring[MIRROR_RING]; /* the newest at ring_at - 1 */
     size_t ring_at;
     struct mirror_waiter *waiters;
