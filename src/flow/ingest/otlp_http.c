@@ -458,6 +458,13 @@ static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *ex
                   (unsigned long long)ask->sequence, (unsigned long long)expected,
                   (unsigned long long)expected);
         break;
+    case WAL_PRODUCER_UNCERTAIN:
+        error_set(&err, STATUS_CONFLICT,
+                  "producer_uncertain: the log was recovered from its mirror; of this producer it "
+                  "has all sequences below %llu, later ones may be lost or in the tables: the "
+                  "next request may have any number from there on",
+                  (unsigned long long)expected);
+        break;
     case WAL_PRODUCER_EXPIRED:
         error_set(&err, STATUS_CONFLICT,
                   "producer_expired: idle for longer than log.keep_producers; its sequences below "

@@ -240,6 +240,7 @@ static bool apply_one(struct producers *producers, const struct record *record,
     touch(producers, producer, clock_ms);
     if (sequence > producer->last)
         advance(producer, sequence);
+    producer->is_told = false;
     add_receipt(producer, sequence, from->body_hash,
                 &(struct wal_receipt){.term = record->term,
                                       .seq = record->seq,
@@ -269,7 +270,7 @@ static void release(struct producers *producers, const char *id, size_t length, 
     if (!producer || producer->claim != sequence || sequence == 0)
         return;
     producer->claim = 0;
-    if (producer->last == 0)
+    if (producer->last == 0 && !producer->is_told)
         producers_remove(producers, producer);
 }
 
@@ -314,6 +315,17 @@ static struct producer *admit(struct producers *producers, struct span id, uint6
     return add(producers, (const char *)id.data, id.length, clock_ms);
 }
 
+/* L30: it has stored something since the recovery, or nobody is uncertain any more. */
+static bool is_certain(const struct producers *producers, const struct producer *producer,
+                       uint64_t clock_ms)
+{
+    if (clock_ms >= producers->uncertain_until_ms)
+        return true;
+    size_t count = producer ? receipt_count(producer) : 0;
+    return producer && (producer->is_told || producer->claim ||
+                        (count && producer->receipts[count - 1].term >= producers->certain_term));
+}
+
 static enum wal_producer_verdict judge(struct producers *producers, struct span id,
                                        uint64_t sequence, struct hash128 body_hash,
                                        uint64_t clock_ms,
@@ -329,13 +341,20 @@ static enum wal_producer_verdict judge(struct producers *producers, struct span 
         return WAL_PRODUCER_EXPIRED;
     if (producer)
         touch(producers, producer, clock_ms);
+    if (!is_certain(producers, producer, clock_ms)) {
+        producer = producer ? producer : admit(producers, id, clock_ms);
+        if (!producer)
+            return WAL_PRODUCER_FULL;
+        producer->is_told = true;
+        return WAL_PRODUCER_UNCERTAIN;
+    }
     if (sequence == 0)
         return WAL_PRODUCER_GAP;
     if (sequence <= last)
         return judge_repeat(producer, sequence, body_hash, receipts, out_receipt_count);
     if (producer && producer->claim)
         return sequence <= producer->claim + 1 ? WAL_PRODUCER_IN_FLIGHT : WAL_PRODUCER_GAP;
-    if (sequence != last + 1)
+    if (sequence != last + 1 && !(producer && producer->is_told))
         return WAL_PRODUCER_GAP;
     if (!producer)
         producer = admit(producers, id, clock_ms);

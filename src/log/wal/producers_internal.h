@@ -25,6 +25,7 @@ struct producer {
     uint16_t receipt_capacity;
     uint8_t counts[WAL_RECEIPTS_KEPT]; /* receipts of a sequence, at its remainder */
     struct hash128 hashes[WAL_RECEIPTS_KEPT];
+    bool is_told;  /* that it is uncertain: its next number may be any */
     bool is_going; /* in the list of those that expire: state/ is being told */
     uint8_t id_length;
     char id[];
@@ -56,6 +57,9 @@ struct producers {
     size_t going_count;
     struct expired expired;
     uint64_t keep_ms;
+    /* After `log recover`: who has stored nothing since that term is uncertain, until the clock
+     * says that whoever was there before would have expired. 0: nobody is. */
+    uint64_t certain_term, uncertain_until_ms;
     /* The log's clock: milliseconds in which it was open. */
     uint64_t clock_saved_ms; /* as state/ has it */
     uint64_t clock_base_ms;

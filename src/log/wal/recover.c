@@ -577,6 +577,10 @@ static enum status segments_load(struct wal *wal, const struct names *names, str
         const struct named *named = &names->items[i];
         if (named->id >= wal->segment_next)
             wal->segment_next = named->id + 1;
+        if (wal->options.restore && wal_restore_is_done_with(wal, named->id)) {
+            TRY(name_remove(wal, named, err));
+            continue;
+        }
         if (is_cut) {
             TRY(name_remove(wal, named, err)); /* L21 */
             wal->recovery.segments_dropped++;

@@ -170,6 +170,7 @@ static void put_base(const struct wal *wal, bool is_image, struct buf *out)
     for (size_t i = 0; i < wal->lease_count; i++)
         lease_encode(&wal->leases[i]->state, out);
     producers_times_encode(&wal->producers, wal_clock_ms(wal), out);
+    restored_encode(wal, out);
 }
 
 /* ---- writing ---- */
@@ -444,6 +445,19 @@ enum status state_put_mark(struct wal *wal, const struct mark *mark, struct erro
     if (status == STATUS_OK)
         wal->mark = *mark;
     env_unlock(wal->lock);
+    return status;
+}
+
+enum status state_put_fence(struct wal *wal, uint64_t incarnation, struct error *err)
+{
+    struct buf record = {0};
+    begin_record(&record);
+    buf_put_le32(&record, DELTA_FENCED);
+    buf_put_le64(&record, incarnation);
+    enum status status = buf_status(&record, "fence", err);
+    if (status == STATUS_OK)
+        status = append_delta(wal, &record, err);
+    buf_deinit(&record);
     return status;
 }
 

@@ -198,6 +198,8 @@ static enum status get_base(struct wal *wal, struct cursor *cursor, struct error
         TRY(get_leases(wal, cursor, err));
     if (cursor_left(cursor) > 0)
         TRY(producers_times_decode(&wal->producers, cursor, err));
+    if (cursor_left(cursor) > 0)
+        TRY(restored_decode(wal, cursor, err));
     if (cursor->failed || cursor_left(cursor) != 0)
         return corrupt(err, "length");
     return STATUS_OK;
@@ -279,6 +281,10 @@ static enum status get_delta(struct wal *wal, struct cursor *cursor, struct erro
         return get_lease(wal, cursor, err);
     if (kind == DELTA_LEASE_GONE) {
         lease_forget(wal, span_of(cursor->at, cursor_left(cursor)));
+        return STATUS_OK;
+    }
+    if (kind == DELTA_FENCED) {
+        wal->fenced_by = cursor_get_le64(cursor);
         return STATUS_OK;
     }
     if (kind == DELTA_PRODUCERS_GONE)

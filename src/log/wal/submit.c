@@ -82,6 +82,7 @@ static enum status submission_admit(struct wal *wal, const struct wal_submission
     }
     if (submission_control(submission))
         return STATUS_OK;
+    TRY(fence_check(wal, err));
     uint64_t bytes = submission->engine_private[WORD_BYTES];
     if (wal->queue_bytes + bytes > 2 * wal->options.unit_bytes_max)
         return error_set(err, STATUS_BUSY, "log: queue is full");
@@ -284,6 +285,8 @@ enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms, s
         status = error_set(err, STATUS_CLOSED, "log: closed");
     else if (wal->is_dead)
         status = error_set(err, STATUS_CLOSED, "log: failed");
+    else if (wal->fenced_by)
+        status = fence_check(wal, err);
     else if (wal->queue_bytes + bytes + WAL_BLOCK > wal->room_left && !writer_may_grow(wal, bytes))
         status = error_set(err, STATUS_NO_SPACE, "log: %s", refusal_reason(wal));
     else if (wal->queue_bytes + bytes > 2 * wal->options.unit_bytes_max)

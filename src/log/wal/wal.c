@@ -381,6 +381,8 @@ static void wal_destroy(struct wal *wal)
     mem_free(wal->reclaimed);
     mem_free(wal->spares);
     mem_free(wal->expected);
+    mem_free(wal->recovered);
+    mem_free(wal->lost);
     env_cond_destroy(wal->work);
     env_cond_destroy(wal->keep);
     env_cond_destroy(wal->freed);
@@ -423,14 +425,17 @@ static enum status load(struct wal *wal, struct error *err)
 {
     bool is_new;
     TRY(state_load(wal, &is_new, err));
-    if (is_new && wal->options.is_read_only)
+    if (wal->options.restore)
+        TRY(restore_begin(wal, is_new, err));
+    else if (is_new && wal->options.is_read_only)
         return error_set(err, STATUS_NOT_FOUND, "log: there is none in %.200s", wal->dir);
-    if (is_new)
+    else if (is_new)
         TRY(identity_create(wal, err));
     if (wal->options.group_count && wal->options.group_count != wal->group_count)
         return error_set(err, STATUS_INVALID, "log: has %u groups, not %u", wal->group_count,
                          wal->options.group_count);
-    return wal_recover(wal, err);
+    TRY(wal_recover(wal, err));
+    return wal->options.restore ? restore_settle(wal, err) : STATUS_OK;
 }
 
 /* L5: the first entry of each start is a NOOP with random bits, in every group, under a new term.
@@ -702,11 +707,16 @@ static enum status identity_change(struct wal *wal, struct log_id id, struct err
     wal->identities = rows;
     wal->identity_count++;
     wal->term++;
+    wal->fenced_by = 0; /* all of these were the old log's */
+    struct wal_position *recovered = wal->recovered;
+    wal->recovered = NULL;
+    wal->lost_count = 0;
     for (size_t i = 0; i < wal->table_count; i++)
         for (uint32_t g = 0; wal->tables[i]->acks && g < wal->group_count; g++)
             wal->tables[i]->acks[g].committed = (struct wal_position){0};
     env_unlock(wal->lock);
     mem_free(before);
+    mem_free(recovered);
     TRY(state_checkpoint(wal, err));
     return state_checkpoint(wal, err);
 }

@@ -47,6 +47,25 @@ struct wal_contribution {
 
 /* ---- opening ---- */
 
+/* A position of this log that stands elsewhere: in a table. */
+struct wal_known_position {
+    const char *table;
+    uint32_t group;
+    struct wal_position position;
+};
+
+/* How a log is made of what a mirror held (L25, L35, L36): `dir` holds that, in sealed/, active/
+ * and state/. */
+struct wal_restore {
+    struct log_id log_id; /* this and group_count count where state/ is empty */
+    uint32_t group_count;
+    uint64_t incarnation; /* from now on */
+    /* The last segment, and the last unit of it that is proven; segment 0: there is none. */
+    uint64_t proven_segment, proven_unit, proven_bytes; /* bytes: of the file */
+    const struct wal_known_position *known;
+    size_t known_count;
+};
+
 struct wal_options {
     const char *dir;           /* made if missing; holds active/ sealed/ committed/ spare/ state/ */
     uint32_t group_count;      /* at creation; later openings must agree or say 0 */
@@ -63,6 +82,12 @@ struct wal_options {
     uint32_t producers_max;                /* default 100,000 */
     uint64_t keep_producers_ms; /* idle ones, by the time in which the log was open; default 7 d */
     bool is_read_only;          /* for `log ls|cat`: recovers nothing, writes nothing */
+    /* What is not proven is ignored; segments that state/ has done with are removed. Entries that
+     * the mirror lacks, or may have lacked below what tables say, are damage, to be made void by
+     * wal_repair; of the tables' positions the log then knows the chain. Tables' acks are raised to
+     * what they hold. Terms and numbers of segments go on far above the old ones, and producers
+     * become uncertain. Borrowed; NULL: an ordinary opening. */
+    const struct wal_restore *restore;
 };
 
 struct wal_options wal_options_default(const char *dir);
@@ -78,8 +103,21 @@ void wal_close(struct wal *wal);
 struct log_id wal_log_id(const struct wal *wal);
 uint32_t wal_group_count(const struct wal *wal);
 uint64_t wal_term(const struct wal *wal);
-uint64_t
-wal_incarnation(const struct wal *wal); /* L36: raised by recovery from a mirror alone; 1 */
+/* L36: raised by `log recover` alone; 1 at first. */
+uint64_t wal_incarnation(const struct wal *wal);
+/* Of a log that was opened with a `restore`: the segment was done with when its checkpoint was
+ * made.
+ */
+bool wal_restore_is_done_with(const struct wal *wal, uint64_t segment_id);
+/* Where the entries end that `log recover` got back; false: it never was. */
+bool wal_recovered_to(struct wal *wal, uint32_t group, struct wal_position *out_end);
+/* The entries below that which it did not get back: a range of seqs, inclusive. */
+bool wal_recovered_without(struct wal *wal, size_t index, uint32_t *out_group, uint64_t *out_first,
+                           uint64_t *out_last);
+/* Another machine has recovered this log, as `incarnation` (L36): from here on, over restarts,
+ * every write is refused (FENCED), until wal_fork. Durable when it returns. */
+enum status wal_fence(struct wal *wal, uint64_t incarnation, struct error *err) MUST_CHECK;
+uint64_t wal_fenced_by(const struct wal *wal); /* the incarnation; 0: it is not */
 
 /* What recovery did, for logs, metrics and tests. */
 struct wal_recovery {
@@ -189,6 +227,9 @@ enum wal_producer_verdict {
     WAL_PRODUCER_GAP,       /* 409: out_expected is the number wanted */
     WAL_PRODUCER_OLD,       /* durable long ago, receipt no longer kept: "duplicate" */
     WAL_PRODUCER_FULL,      /* producers_max reached, and nobody has been idle long enough */
+    WAL_PRODUCER_UNCERTAIN, /* 409, once: `log recover` may have lost what it sent last; numbers
+                               below out_expected are stored, and from its next request on it is
+                               known by the number that this one names */
     WAL_PRODUCER_EXPIRED, /* 409: idle too long; numbers below out_expected were stored, and that is
                              all that is known. Another id has to take its place */
 };

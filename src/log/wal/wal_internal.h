@@ -26,6 +26,7 @@ enum {
     WAL_LARGE_UNIT = 256 << 10,  /* its blocks are not written with zeros first */
     WAL_RECENT_BYTES = 32 << 20, /* written units kept for readers */
     WAL_TABLES_MAX = 1 << 20,
+    WAL_RESTORE_STEP = 1 << 20, /* of terms and segments, at `log recover` (L35) */
 };
 
 /* ---- index (index.c) ---- */
@@ -320,6 +321,13 @@ struct wal {
     size_t expected_count;
     struct mark mark;
     int64_t marked_ns;
+
+    /* of `log recover`; changes under the state long lock and the lock */
+    uint64_t fenced_by; /* incarnation; 0: not */
+    struct wal_position
+        *recovered;         /* by group: the last entry that came back; NULL: it never was */
+    struct seq_range *lost; /* below those */
+    size_t lost_count, lost_capacity;
 };
 
 /* ---- wal.c ---- */
@@ -460,6 +468,16 @@ void waiter_destroy(struct waiter *waiter);
 
 enum status wal_recover(struct wal *wal, struct error *err) MUST_CHECK;
 
+/* ---- restore.c ---- */
+
+/* In front of the segments, and behind them. */
+enum status restore_begin(struct wal *wal, bool is_new, struct error *err) MUST_CHECK;
+enum status restore_settle(struct wal *wal, struct error *err) MUST_CHECK;
+void restored_encode(const struct wal *wal, struct buf *out);
+enum status restored_decode(struct wal *wal, struct cursor *cursor, struct error *err) MUST_CHECK;
+/* FENCED, if it is. Lock held. */
+enum status fence_check(const struct wal *wal, struct error *err);
+
 /* ---- state.c: the state held, lock not held ---- */
 
 enum status state_load(struct wal *wal, bool *out_is_new, struct error *err) MUST_CHECK;
@@ -478,6 +496,7 @@ enum status state_put_expired(struct wal *wal, uint64_t clock_ms, const struct p
                               size_t count, struct error *err) MUST_CHECK;
 enum status state_put_reclaim(struct wal *wal, const struct segment *segment,
                               struct error *err) MUST_CHECK;
+enum status state_put_fence(struct wal *wal, uint64_t incarnation, struct error *err) MUST_CHECK;
 bool state_wants_checkpoint(const struct wal *wal);
 bool state_is_large(const struct wal *wal); /* two checkpoints would make it smaller */
 

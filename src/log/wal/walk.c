@@ -314,8 +314,9 @@ enum status walk_file(struct walk *walk, const char *path, uint64_t start, struc
         walk->floor = walk->mark->floor;
     if (!walk->may_cut)
         walk->floor = UINT64_MAX;
-    if (walk->wal->options.is_read_only && walk->may_cut) {
-        /* Another process may be writing: only what is proven is shown (L23). */
+    if ((walk->wal->options.is_read_only || walk->wal->options.restore) && walk->may_cut) {
+        /* Another process may be writing, or have written and not acknowledged: only what is proven
+         * counts (L23, L35). */
         while (walk->unit_count > 0 &&
                walk->units[walk->unit_count - 1].header.number > walk->floor)
             walk->unit_count--;
