@@ -166,4 +166,49 @@ struct mirror_stats {
 struct mirror_stats mirror_stats(struct mirror *mirror);
 const char *mirror_url(const struct mirror *mirror); /* with the log's id */
 
+/* ---- the way back (plan.c, fetch.c); one thread ---- */
+
+struct mirror_segment {
+    uint64_t id, bytes;
+    uint64_t floor; /* units up to it are proven; UINT64_MAX: all */
+    bool is_complete;
+};
+
+struct mirror_problem {
+    char text[256]; /* the object, or the bytes, and what is wrong */
+};
+
+/* What a mirror has of one log. */
+struct mirror_plan {
+    struct mirror_head head;
+    char root[STORE_URI_BYTES_MAX]; /* of the log, without a slash at its end */
+    uint64_t incarnation;           /* the highest that an object or the head bears */
+    struct mirror_header *ranges;   /* by segment, incarnation and place; what their names say */
+    size_t range_count, range_capacity;
+    struct mirror_header *states; /* the one that counts, if it verifies, first */
+    size_t state_count, state_capacity;
+    /* of mirror_fetch: */
+    struct mirror_header state; /* the one that was taken */
+    bool has_state;
+    struct mirror_segment *segments; /* that are in the directory, by id */
+    size_t segment_count, segment_capacity;
+    struct mirror_problem *problems;
+    size_t problem_count, problem_capacity;
+};
+
+/* Lists what the store has of the log `wanted`; NULL: of the only one there is. NOT_FOUND: nothing
+ * below the store's root is a mirror; USAGE: several are, or the root is that of one log; IDENTITY:
+ * the head is another log's; CORRUPT, UNSUPPORTED: of the head. */
+enum status mirror_plan_create(struct store *store, const struct log_id *wanted,
+                               struct mirror_plan **out_plan, struct error *err) MUST_CHECK;
+void mirror_plan_destroy(struct mirror_plan *plan); /* accepts NULL */
+/* Writes what counts into `dir`, which is empty, as the directory of a log that wal_open takes with
+ * a `restore`; synced. What is damaged or missing is left out and named in plan->problems. Errors
+ * are those of the store and the directory. */
+enum status mirror_fetch(struct env *env, struct store *store, struct mirror_plan *plan,
+                         const char *dir, struct error *err) MUST_CHECK;
+/* Raises the head's incarnation: from its next round on the writer before writes nothing more. */
+enum status mirror_head_raise(struct env *env, struct store *store, const struct mirror_plan *plan,
+                              uint64_t incarnation, struct error *err) MUST_CHECK;
+
 #endif
