@@ -8,13 +8,13 @@
 
 #include "flow/publish/publish_internal.h"
 
-enum { SAID_MAX = 12, SAID_BYTES = 96 };
+enum { SAID_MAX = 16, SAID_BYTES = 96 };
 
 /* What a commit says of our log, as properties and as summary entries. */
 struct saying {
     char keys[SAID_MAX][SAID_BYTES];
     char short_values[SAID_MAX][80];
-    struct buf positions, range, since, starts;
+    struct buf positions, range, since, starts, recovered, taken_over, lost;
     struct iceberg_pair pairs[SAID_MAX];
     size_t property_count; /* the first of `pairs` are properties too */
     size_t count;
@@ -74,6 +74,40 @@ static enum status say_starts(struct saying *saying, struct lane *lane,
     return STATUS_OK;
 }
 
+/* Said once in each table by a log that came back from its mirror: up to where it has the old
+ * history, what of that it lacks, and where the table stood (adopt.c). */
+static enum status say_recovered(struct saying *saying, struct lane *lane,
+                                 const struct iceberg_table *table,
+                                 const struct statement *statement, struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    struct recovered recovered;
+    char name[40];
+    if (!recovered_here(publisher->wal, &recovered.positions, &saying->lost))
+        return STATUS_OK;
+    uint64_t incarnation = wal_incarnation(publisher->wal);
+    recovered_key(publisher->log, "recovered", incarnation, saying->keys[saying->count]);
+    if (iceberg_table_property(table, saying->keys[saying->count]))
+        return STATUS_OK;
+    positions_to_text(&recovered.positions, &saying->recovered);
+    positions_to_text(statement->from ? statement->from : statement->to, &saying->taken_over);
+    buf_put_byte(&saying->recovered, '\0');
+    buf_put_byte(&saying->taken_over, '\0');
+    TRY(buf_status(&saying->recovered, "commit", err));
+    TRY(buf_status(&saying->taken_over, "commit", err));
+    snprintf(name, sizeof name, "recovered-%llu", (unsigned long long)incarnation);
+    say(saying, publisher->log, name, (const char *)saying->recovered.data);
+    snprintf(name, sizeof name, "taken-over-%llu", (unsigned long long)incarnation);
+    say(saying, publisher->log, name, (const char *)saying->taken_over.data);
+    if (saying->lost.length == 0)
+        return STATUS_OK;
+    buf_put_byte(&saying->lost, '\0');
+    TRY(buf_status(&saying->lost, "commit", err));
+    snprintf(name, sizeof name, "lost-%llu", (unsigned long long)incarnation);
+    say(saying, publisher->log, name, (const char *)saying->lost.data);
+    return STATUS_OK;
+}
+
 static enum status saying_init(struct saying *saying, struct lane *lane,
                                const struct iceberg_table *table, const struct statement *statement,
                                struct error *err)
@@ -91,6 +125,7 @@ static enum status saying_init(struct saying *saying, struct lane *lane,
     say(saying, log, "sequence", say_number(saying, (uint64_t)table->last_sequence_number + 1));
     say(saying, log, "row-sum", row_sum);
     say(saying, log, "row-sum-schema", say_number(saying, (uint64_t)statement->row_sum_schema));
+    TRY(say_recovered(saying, lane, table, statement, err));
     saying->property_count = saying->count;
     if (statement->from) {
         say_range(saying, statement->from, statement->to);
@@ -108,6 +143,9 @@ static void saying_deinit(struct saying *saying)
     buf_deinit(&saying->range);
     buf_deinit(&saying->since);
     buf_deinit(&saying->starts);
+    buf_deinit(&saying->recovered);
+    buf_deinit(&saying->taken_over);
+    buf_deinit(&saying->lost);
 }
 
 /* On file://, what others added must last before we stand on it (E10). */

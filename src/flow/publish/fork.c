@@ -191,6 +191,8 @@ static enum status shared_positions(struct lane *lane, struct positions *out_sha
     }
     if (status == STATUS_OK)
         status = own_state_read(table, publisher->log, publisher->group_count, &own, err);
+    if (status == STATUS_OK)
+        status = lane_check_fence(lane, &own, err);
     for (uint32_t g = 0; status == STATUS_OK && g < shared.count; g++) {
         if (is_in_log(lane, g, own.positions.at[g]))
             shared.at[g] = own.positions.at[g];
@@ -210,17 +212,15 @@ static enum status shared_positions(struct lane *lane, struct positions *out_sha
 /* ---- the fork ---- */
 
 /* Steps 1 and 2 for one lane. */
-static enum status prepare(struct lane *lane, struct error *err)
+enum status lane_hand_over(struct lane *lane, const struct positions *shared, struct error *err)
 {
     struct publisher *publisher = lane->publisher;
     struct wal_ack acks[PUBLISH_GROUPS_MAX] = {0};
     struct checkpoint checkpoint = {.snapshot_id = -1};
-    struct positions shared;
     bool has_rows = false;
-    TRY(shared_positions(lane, &shared, err));
-    checkpoint.committed.count = shared.count;
-    checkpoint.through = shared;
-    for (uint32_t g = 0; g < shared.count; g++) {
+    checkpoint.committed.count = shared->count;
+    checkpoint.through = *shared;
+    for (uint32_t g = 0; g < shared->count; g++) {
         struct wal_position *through = &checkpoint.through.at[g];
         if (wal_ack_get(publisher->wal, lane->table_id, g, &acks[g]) &&
             acks[g].through.seq > through->seq)
@@ -248,9 +248,18 @@ static enum status prepare(struct lane *lane, struct error *err)
 enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_id,
                            struct error *err)
 {
+    for (size_t i = 0; i < publisher->lane_count; i++) {
+        struct positions shared;
+        TRY(shared_positions(&publisher->lanes[i], &shared, err));
+        TRY(lane_hand_over(&publisher->lanes[i], &shared, err));
+    }
+    return publisher_go_on_as_new(publisher, out_new_id, err);
+}
+
+enum status publisher_go_on_as_new(struct publisher *publisher, struct log_id *out_new_id,
+                                   struct error *err)
+{
     struct log_id id;
-    for (size_t i = 0; i < publisher->lane_count; i++)
-        TRY(prepare(&publisher->lanes[i], err));
     TRY(wal_fork(publisher->wal, &id, err));
     publisher->log = id;
     for (size_t i = 0; i < publisher->lane_count; i++) {

@@ -63,6 +63,7 @@ static const struct {
                            " --confirm --accept"},
     [REMEDY_FROM] = {"sluice clear-halt ", " --confirm --from GROUP=SEQ"},
     [REMEDY_FORK] = {"stop the server, sluice log fork --confirm, start the server", NULL},
+    [REMEDY_ADOPT] = {"stop the server, sluice log adopt --confirm, start the server", NULL},
     [REMEDY_OTHER_TABLE] = {"rename the table, then sluice tables rebind ", " --confirm --accept"},
     [REMEDY_PLACE] = {"put the data directory back to where it was copied from, or give this one a "
                       "publish.warehouse and a catalog of its own; if no other server publishes "
@@ -149,6 +150,18 @@ enum status lane_stand_down(struct lane *lane, struct error *err, const char *re
     char text[PUBLISH_REMEDY_BYTES];
     remedy_text(lane, REMEDY_ACCEPT, text);
     lane->halt_cause = CAUSE_TABLE;
+    lane_stop(lane, PUBLISH_STOOD_DOWN, reason, text);
+    return error_set(err, STATUS_FENCED, "%s: %s", lane->name, reason);
+}
+
+enum status lane_fenced(struct lane *lane, struct error *err)
+{
+    char text[PUBLISH_REMEDY_BYTES], reason[200];
+    snprintf(reason, sizeof reason,
+             "this log was recovered on another machine, as incarnation %llu, and goes on there",
+             (unsigned long long)wal_fenced_by(lane->publisher->wal));
+    remedy_text(lane, REMEDY_ADOPT, text);
+    lane->halt_cause = CAUSE_IDENTITY;
     lane_stop(lane, PUBLISH_STOOD_DOWN, reason, text);
     return error_set(err, STATUS_FENCED, "%s: %s", lane->name, reason);
 }

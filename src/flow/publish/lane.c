@@ -592,19 +592,28 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
         status = lane_doubt(lane, err, reason, REMEDY_ACCEPT);
         goto done;
     }
+    status = lane_check_fence(lane, &own, err);
+    if (status == STATUS_FENCED)
+        status = lane_fenced(lane, err);
+    TRY_OR_DONE(status, status);
     TRY_OR_DONE(status, note_walk(lane, &own, err));
     enum decision decision = lane_decide(lane, table, &own, &from, reason);
     if (decision != DECIDE_HALT)
         lane->doubt_since_ns = 0;
     bool is_settled =
         decision == DECIDE_HALT || decision == DECIDE_HALT_REBIND || decision == DECIDE_STAND_DOWN;
-    if (!is_settled && !is_in_own_directory(lane, &own)) { /* E5 */
-        if (is_idle(lane)) {
+    /* L35: a recovered log takes its tables over at once, whoever's directory this is. */
+    bool is_recovery = (own.has_property || own.has_summary) &&
+                       own.epoch.incarnation < wal_incarnation(lane->publisher->wal);
+    if (!is_settled && (is_recovery || !is_in_own_directory(lane, &own))) { /* E5 */
+        if (is_idle(lane) && !is_recovery) {
             lane->through_acked_ns = env_mono_ns(lane->publisher->env);
             *out_is_done = true;
         } else {
             TRY_OR_DONE(status, check_place(lane, table, err));
             status = doubt_files(lane, lane_take_over(lane, &table, &own, err), err);
+            if (status == STATUS_OK && is_recovery) /* a range of the lost log; main has moved */
+                status = lane_give_up_record(lane, err);
         }
         goto done;
     }
@@ -633,6 +642,8 @@ bool lane_is_due(struct lane *lane)
     int64_t now_ns = env_mono_ns(publisher->env);
     if (is_stopped(lane) || now_ns < lane->retry_at_ns)
         return false;
+    if (wal_fenced_by(publisher->wal))
+        return true;
     struct wal_pending pending = lane_pending(lane);
     int64_t age_ms = pending.oldest_wall_ns
                          ? (env_wall_ns(publisher->env) - pending.oldest_wall_ns) / 1000000
@@ -663,6 +674,8 @@ static bool is_committed_to(const struct lane *lane, const struct positions *pos
 static enum status work(struct lane *lane, bool must_publish, struct error *err)
 {
     bool is_settled = false;
+    if (wal_fenced_by(lane->publisher->wal))
+        return lane_fenced(lane, err);
     /* Not before the table was read once: until then nobody knows whether it stands where the log
      * would let go of the chain (E7). */
     if (must_publish && lane->is_recovered)

@@ -170,4 +170,30 @@ enum status publisher_rebind(struct publisher *publisher, const char *table,
 enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_id,
                            struct error *err) MUST_CHECK;
 
+/* ---- after `log recover` (L36) ---- */
+
+/* What a log would bring to one table under its new id. */
+struct publish_adoption {
+    char table[WAL_TABLE_NAME_MAX + 1];
+    uint64_t entries, rows; /* that the log which was recovered does not have */
+    uint64_t left_entries;  /* below where it goes on, which it lost too: they stay in the log */
+    uint64_t left_rows;
+};
+
+/* `log adopt`: this log was recovered on another machine. What it holds up to where that one got
+ * its history is the other's to publish; the rest goes on under a new log id. `told` is called once
+ * a table. Without `is_confirmed` nothing is changed. NOT_FOUND: no table knows of a recovery;
+ * IDENTITY: what was recovered is not this log's history. Threads as for publisher_fork;
+ * repeatable.
+ */
+enum status publisher_adopt(struct publisher *publisher, bool is_confirmed,
+                            void (*told)(void *context, const struct publish_adoption *adoption),
+                            void *context, struct log_id *out_new_id, struct error *err) MUST_CHECK;
+/* Where a table says it stands, for `log recover`: one position a group in `out`, seq 0 where it
+ * says nothing. NOT_FOUND: there is no such table. */
+enum status publish_table_positions(struct catalog *catalog, struct catalog_ident ident,
+                                    struct log_id log, uint32_t group_count,
+                                    struct wal_position *out, uint64_t *out_incarnation,
+                                    struct error *err) MUST_CHECK;
+
 #endif

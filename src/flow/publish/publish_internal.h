@@ -106,6 +106,25 @@ bool own_commit_next(const struct iceberg_table *table, struct log_id log, uint3
 bool own_state_of_ancestor(const struct iceberg_table *table, struct log_id log,
                            uint32_t group_count, struct own_state *out_state);
 
+/* ---- adopt.c: what a recovered log says in tables (L36) ---- */
+
+struct lane;
+
+struct recovered {
+    struct positions positions;  /* the last entries of the old history that it has */
+    struct positions taken_over; /* where this table stood when it took over */
+    const char
+        *lost; /* "group:first-last;...", of that history; borrowed from the table; or NULL */
+};
+
+/* "sluice.<log id>.0.<name>-<incarnation>" */
+void recovered_key(struct log_id log, const char *name, uint64_t incarnation, char out[96]);
+/* Of a log that was recovered; `out_lost` as above. False: it never was. */
+bool recovered_here(struct wal *wal, struct positions *out_positions, struct buf *out_lost);
+/* Has another machine recovered this log, as the table shows? Then the log is fenced: FENCED. */
+enum status lane_check_fence(struct lane *lane, const struct own_state *own, struct error *err);
+enum status lane_fenced(struct lane *lane, struct error *err);
+
 /* ---- journal.c: what a lane keeps on disk ---- */
 
 struct checkpoint {
@@ -292,7 +311,8 @@ enum remedy {
     REMEDY_COLUMNS,
     REMEDY_SNAPSHOT,
     REMEDY_CATALOG,
-    REMEDY_REPAIR_TABLE
+    REMEDY_REPAIR_TABLE,
+    REMEDY_ADOPT
 };
 
 struct lane;
@@ -446,6 +466,12 @@ enum status commit_statement(struct lane *lane, const struct iceberg_table *tabl
                              const struct own_state *own, const struct positions *positions,
                              struct epoch epoch, struct iceberg_table **out_table,
                              struct error *err) MUST_CHECK;
+/* What the log holds up to `shared` is in the table, or another log's to bring there (fork.c). */
+enum status lane_hand_over(struct lane *lane, const struct positions *shared,
+                           struct error *err) MUST_CHECK;
+/* The log's new id; halts that only this ends are cleared. */
+enum status publisher_go_on_as_new(struct publisher *publisher, struct log_id *out_new_id,
+                                   struct error *err) MUST_CHECK;
 /* Where the log started anew within (from, to]: what tells copies of a log apart (fork.c). No row
  * of the table lies between `from` and *out_since, from which on every start is in `out_starts`
  * ("group:seq:chain;..."). False: the log cannot tell. */

@@ -34,6 +34,7 @@ enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table
     struct iceberg_table *after = NULL;
     struct positions positions;
     char reason[400];
+    TRY(lane_check_fence(lane, inout_own, err));
     struct epoch epoch = next_epoch(lane, inout_own);
     enum decision decision = lane_decide(lane, *inout_table, inout_own, &positions, reason);
     UNUSED(decision); /* the caller has looked; this is for the positions, zeros filled in */
@@ -329,6 +330,7 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
     status = own_state_read(table, publisher->log, publisher->group_count, &own, err);
     if (status != STATUS_OK) /* unreadable properties are what the decision replaces */
         own = (struct own_state){.snapshot_id = -1, .positions = {.count = publisher->group_count}};
+    TRY_OR_DONE(status, lane_check_fence(lane, &own, err));
     TRY_OR_DONE(status,
                 decided_positions(lane, table, &own, decision, group, from_seq, &positions, err));
     TRY_OR_DONE(status, check_decided(lane, &positions, err));
