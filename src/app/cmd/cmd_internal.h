@@ -52,6 +52,7 @@ int cmd_tables(struct invocation *invocation);
 int cmd_tail(struct invocation *invocation);
 int cmd_export(struct invocation *invocation);
 int cmd_log(struct invocation *invocation);
+int cmd_log_recover(struct invocation *invocation); /* the words behind "log recover" */
 int cmd_parquet(struct invocation *invocation);
 int cmd_arrow(struct invocation *invocation);
 int cmd_avro(struct invocation *invocation);

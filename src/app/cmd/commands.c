@@ -275,13 +275,15 @@ static const struct command commands[] = {
     },
     {
         .name = "log",
-        .arguments = "ls | cat | repair | fork",
+        .arguments = "ls | cat | repair | fork | recover | adopt",
         .summary = "look at and mend the log",
         .run = cmd_log,
         .about = "  ls        its segment files\n"
                  "  cat       its entries\n"
                  "  repair    gives up entries that are damaged\n"
-                 "  fork      gives it a new identity",
+                 "  fork      gives it a new identity\n"
+                 "  recover   makes it anew from a mirror\n"
+                 "  adopt     lets it go on after it was recovered elsewhere",
         .example = "sluice log ls --help",
         .exits = exit_of_command,
     },
@@ -335,6 +337,42 @@ static const struct command commands[] = {
                  "75  a server uses the directory\n"
                  "86  the tables no longer tell where the copies part\n"
                  "88  a table knows more groups of this log than it has",
+    },
+    {
+        .name = "log recover",
+        .arguments = "[--mirror URL] [--log-id ID] [--apply]",
+        .summary = "makes a log anew from its mirror",
+        .about =
+            "Says what the mirror has of the log, what of it is missing, and what the tables\n"
+            "hold. With --apply it writes the log below --data-dir, where none may be. Whatever\n"
+            "writes into the mirror has to be stopped first, if it can be: once the new server\n"
+            "has started, the old one is fenced (`sluice log adopt`).",
+        .flags = {{"--mirror", "URL", "of the mirror; mirror.url"},
+                  {"--log-id", "ID", "which log, where the mirror has several"},
+                  {"--apply", NULL, "do it"},
+                  {"--without-tables", NULL, "although there is no catalog, and tables hold rows"},
+                  {"--json", NULL, "one object"}},
+        .example = "sluice log recover --mirror file:///mnt/mirror --data-dir ./sluice-data",
+        .exits = "0   done, or it was done before\n"
+                 "2   wrong usage\n"
+                 "3   there is no mirror\n"
+                 "4   there is a log below --data-dir already\n"
+                 "74  the mirror cannot be read\n"
+                 "75  a server, or another recovery, uses the directory\n"
+                 "88  what is there is another log's",
+    },
+    {
+        .name = "log adopt",
+        .arguments = "[--confirm]",
+        .summary = "lets a log go on that was recovered on another machine",
+        .about = "What this log holds above the part that was recovered goes on under a new\n"
+                 "identity, so that nothing is lost and nothing stands twice.",
+        .flags = {FLAG_CONFIRM},
+        .example = "sluice log adopt --confirm --data-dir ./sluice-data",
+        .exits = "0   done\n"
+                 "3   there is no log, or no table knows of a recovery\n"
+                 "75  a server uses the directory\n"
+                 "88  what was recovered is not this log's history",
     },
     {
         .name = "parquet",

@@ -219,7 +219,7 @@ static void check_catalog(struct invocation *invocation, struct findings *findin
     struct env_stat stat;
     struct error err;
     char path[PATH_BYTES_MAX];
-    if (path_join(path, invocation->settings.data_dir, "catalog.db", &err) != STATUS_OK ||
+    if (stack_catalog_path(&invocation->settings, path, &err) != STATUS_OK ||
         env_path_stat(invocation->env, path, &stat, &err) == STATUS_NOT_FOUND)
         return;
     enum status status = cmd_lake_open(invocation, &stack, &err);

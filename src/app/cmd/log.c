@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sluice log ls | cat | repair | fork
+ * sluice log ls | cat | repair | fork | adopt
  */
 #include "app/cmd/cmd_internal.h"
 #include "format/json/json.h"
@@ -162,6 +162,45 @@ static int fork_log(struct invocation *invocation)
     return 0;
 }
 
+static void tell_adoption(void *context, const struct publish_adoption *adoption)
+{
+    bool *is_confirmed = context;
+    if (adoption->entries)
+        printf("%s: %llu rows in %llu entries %s under the new id\n", adoption->table,
+               (unsigned long long)adoption->rows, (unsigned long long)adoption->entries,
+               *is_confirmed ? "go on" : "would go on");
+    if (adoption->left_entries)
+        printf("%s: %llu rows in %llu entries are below that, and the recovered log lacks them "
+               "too: they stay in this log, unpublished\n",
+               adoption->table, (unsigned long long)adoption->left_rows,
+               (unsigned long long)adoption->left_entries);
+}
+
+static int adopt(struct invocation *invocation)
+{
+    struct error err;
+    struct stack stack = {0};
+    struct log_id id;
+    char text[LOG_ID_TEXT_BYTES];
+    bool is_confirmed = cmd_take_flag(invocation, "--confirm");
+    if (!cmd_no_more_words(invocation, 0))
+        return 2;
+    enum status status = cmd_stack_open(invocation, &stack, &err);
+    if (status != STATUS_OK)
+        return cmd_fail(&err);
+    status =
+        publisher_adopt(stack.publisher, is_confirmed, tell_adoption, &is_confirmed, &id, &err);
+    stack_close(&stack);
+    if (status != STATUS_OK)
+        return cmd_fail(&err);
+    if (is_confirmed)
+        log_id_to_text(id, text);
+    printf(is_confirmed ? "this log goes on as %s\n"
+                        : "%snothing was changed; --confirm gives this log a new id\n",
+           is_confirmed ? text : "");
+    return 0;
+}
+
 int cmd_log(struct invocation *invocation)
 {
     const char *what = invocation->argc > 0 ? invocation->argv[0] : "";
@@ -175,5 +214,9 @@ int cmd_log(struct invocation *invocation)
         return repair(invocation);
     if (strcmp(what, "fork") == 0)
         return fork_log(invocation);
-    return cmd_usage("log ls, log cat, log repair or log fork");
+    if (strcmp(what, "adopt") == 0)
+        return adopt(invocation);
+    if (strcmp(what, "recover") == 0)
+        return cmd_log_recover(invocation);
+    return cmd_usage("log ls, log cat, log repair, log fork, log recover or log adopt");
 }

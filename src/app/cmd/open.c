@@ -102,9 +102,11 @@ enum status cmd_lake_open(struct invocation *invocation, struct stack *out_stack
 {
     char path[PATH_BYTES_MAX];
     struct env_stat stat;
-    TRY(path_join(path, invocation->settings.data_dir, "catalog.db", err));
+    TRY(stack_catalog_path(&invocation->settings, path, err));
     if (env_path_stat(invocation->env, path, &stat, err) != STATUS_OK)
-        return error_prefix(err, "%s holds no catalog", invocation->settings.data_dir);
+        return invocation->settings.catalog_path[0]
+                   ? error_prefix(err, "%s is no catalog", path)
+                   : error_prefix(err, "%s holds no catalog", invocation->settings.data_dir);
     return stack_open_lake(invocation->env, &invocation->settings, out_stack, err);
 }
 

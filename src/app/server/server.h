@@ -62,6 +62,8 @@
       "where tables are written; empty: <data_dir>/warehouse")                                     \
     X(catalog_name, "publish", "catalog_name", TEXT, "sluice", "", "",                             \
       "catalog_name of our tables in the SQL catalog; readers use the same")                       \
+    X(catalog_path, "publish", "catalog_path", TEXT, "", "", "",                                   \
+      "file of the SQL catalog; empty: <data_dir>/catalog.db")                                     \
     X(publish_interval_ms, "publish", "interval", DURATION, "10s", "10ms", "36500d",               \
       "rows wait at most this long")                                                               \
     X(publish_bytes, "publish", "bytes", BYTES, "128MiB", "1KiB", "1024TiB",                       \
@@ -142,6 +144,8 @@ enum status stack_open(struct env *env, const struct settings *settings, struct 
 /* "file:///abs/path" of the warehouse. INVALID: one that readers could not follow. */
 enum status stack_warehouse_uri(const struct settings *settings, char out[PATH_BYTES_MAX],
                                 struct error *err) MUST_CHECK;
+enum status stack_catalog_path(const struct settings *settings, char out[PATH_BYTES_MAX],
+                               struct error *err) MUST_CHECK;
 /* The store and the catalog alone, to read tables while a server may be running. */
 enum status stack_open_lake(struct env *env, const struct settings *settings,
                             struct stack *out_stack, struct error *err) MUST_CHECK;

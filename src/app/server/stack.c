@@ -36,6 +36,14 @@ enum status stack_warehouse_uri(const struct settings *settings, char out[PATH_B
     return STATUS_OK;
 }
 
+enum status stack_catalog_path(const struct settings *settings, char out[PATH_BYTES_MAX],
+                               struct error *err)
+{
+    if (settings->catalog_path[0])
+        return os_absolute_path(settings->catalog_path, out, err);
+    return path_join(out, settings->data_dir, "catalog.db", err);
+}
+
 static enum status open_log(struct stack *stack, struct error *err)
 {
     const struct settings *settings = &stack->settings;
@@ -55,7 +63,7 @@ static enum status open_lake(struct stack *stack, bool only_looks, struct error 
     char uri[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
     TRY(stack_warehouse_uri(&stack->settings, uri, err));
     TRY(store_open(stack->env, uri, &stack->store, err));
-    TRY(path_join(path, stack->settings.data_dir, "catalog.db", err));
+    TRY(stack_catalog_path(&stack->settings, path, err));
     struct catalog_sqlite_options options = {
         .path = path, .name = stack->settings.catalog_name, .only_looks = only_looks};
     return catalog_open_sqlite(stack->env, stack->store, &options, &stack->catalog, err);

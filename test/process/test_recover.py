@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine is gone, its mirror is not: `sluice log recover` makes the log anew, the tables hold every row
+once, and the old machine, should it come back, is fenced until `sluice log adopt` (L25, L30, L35, L36)."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+import faults
+import ledger
+import mirror
+import sluice
+
+STILL = ("--publish-interval", "1h", "--publish-halt-confirm", "1s", "--publish-threads", "1")
+GOES = ("--publish-interval", "50ms", "--publish-halt-confirm", "1s", "--publish-threads", "1")
+CALLS = ("openat", "pwritev", "pwrite64", "fdatasync", "fsync", "rename", "renameat2", "unlink", "fallocate",
+         "mkdir", "ftruncate", "rmdir")
+
+
+class Place:
+    """A lake that outlives its machines."""
+
+    def __init__(self, path, request):
+        self.path, self.request = path, request
+        self.lake = path / "lake"
+        self.lake.mkdir()
+        self.flags = ("--publish-catalog-path", str(self.lake / "catalog.db"),
+                      "--publish-warehouse", f"file://{self.lake}/warehouse")
+        self.book = ledger.Ledger()
+
+    def server(self, name, *flags):
+        server = sluice.Server(self.path / name, *self.flags, *flags).start()
+        self.request.addfinalizer(server.kill)
+        return server
+
+    def recover(self, name, *words, check=0):
+        done = subprocess.run([str(sluice.BINARY), "log", "recover", "--data-dir", str(self.path / name),
+                               *self.flags, *words], capture_output=True, text=True, timeout=60)
+        assert done.returncode == check, (done.returncode, done.stdout, done.stderr)
+        return done.stdout if check == 0 else done.stderr
+
+    def adopt(self, name, *words, check=0):
+        done = subprocess.run([str(sluice.BINARY), "log", "adopt", "--data-dir", str(self.path / name),
+                               *self.flags, *words], capture_output=True, text=True, timeout=60)
+        assert done.returncode == check, (done.returncode, done.stdout, done.stderr)
+        return done.stdout if check == 0 else done.stderr
+
+    def force(self, server, table="logs"):
+        request = self.book.new(table)
+        signal = ledger.SIGNALS[table][0]
+        answer = server.post(signal, request.body, path=f"/v1/{signal}?commit=force")
+        assert answer.code == 200 and answer.headers["Sluice-Boundary"] == "visible"
+        (request.receipt,), request.attempts = answer.receipts, 1
+
+    def send(self, server, count=3, **more):
+        sent = [self.book.must_send(server, self.book.new(table, **more))
+                for _ in range(count) for table in ("logs", "spans")]
+        return sent
+
+    def forget(self, requests):
+        for request in requests:
+            self.book.requests.remove(request)
+
+    def mirrored(self, server, **more):
+        """Kills the server; its mirror has all that was acknowledged."""
+        import time
+        time.sleep(0.1)  # a floor follows (L9)
+        server.kill()
+        copy = mirror.Mirror(self.path / "mirror", self.log_id(server))
+        copy.take(server.directory / "log", **more)
+        return copy
+
+    @staticmethod
+    def log_id(server):
+        data = next((server.directory / "log").glob("*/*.seg")).read_bytes()
+        return data[16:32].hex()
+
+    def finish(self, server, **more):
+        server.wait_published()
+        assert server.get("/readyz")[0] == 200, server.get("/readyz")
+        server.stop()
+        self.book.check(self.lake, with_leftovers=True, **more)
+
+
+@pytest.fixture()
+def place(tmp_path, request):
+    return Place(tmp_path, request)
+
+
+def properties(place, table="logs"):
+    found = sluice.catalog(place.lake).load_table(("otel", table)).properties
+    return {key.split(".", 3)[3]: value for key, value in found.items() if key.startswith("sluice.")}
+
+
+def test_recovered(place):
+    old = place.server("old", *STILL)
+    place.force(old)
+    place.send(old)
+    copy = place.mirrored(old)
+    shutil.rmtree(old.directory)
+    plan = place.recover("new", "--mirror", copy.url)
+    assert "nothing was changed" in plan and not (place.path / "new").exists()
+    told = json.loads(place.recover("new", "--mirror", copy.url, "--json"))
+    assert told["log"] == copy.log_id and told["incarnation"] == 2 and not told["damaged"]
+    assert told["missing"] == [] and not (place.path / "new").exists()
+    place.recover("new", "--mirror", copy.url, "--apply")
+    assert json.loads((copy.root / "head").read_text())["incarnation"] == 2
+    assert "already" in place.recover("new", "--mirror", copy.url, "--apply")
+    new = place.server("new", *GOES)
+    faults.wait_for(lambda: properties(place)["epoch"] == "2.2", what="the takeover")
+    said = properties(place)
+    assert said["recovered-2"].split(":")[1] == str(told["groups"][0]["last"])
+    assert said["taken-over-2"].split(":")[1] == str(place.book.requests[0].receipt[3])
+    place.send(new)
+    place.finish(new)
+
+
+def test_takes_over_without_rows(place):
+    old = place.server("old", *STILL)
+    place.force(old)
+    copy = place.mirrored(old)
+    place.recover("new", "--mirror", copy.url, "--apply")
+    new = place.server("new", *STILL)
+    faults.wait_for(lambda: properties(place)["epoch"] == "2.2", what="the takeover")
+    place.finish(new)
+
+
+def test_tables_ahead_of_the_mirror(place):
+    old = place.server("old", *STILL)
+    place.force(old)
+    place.send(old)
+    copy = place.mirrored(old)
+    old.start()
+    place.force(old)  # and all that was sent to logs before; spans stand where they were
+    lost = place.send(old, 2)
+    place.force(old, "spans")
+    place.forget(r for r in lost if r.table == "logs")
+    old.kill()
+    told = json.loads(place.recover("new", "--mirror", copy.url, "--json"))
+    (hole,) = [m for m in told["missing"] if m["last"] == told["groups"][0]["next"] - 1] or [None]
+    assert hole and told["groups"][0]["next"] > place.book.requests[-1].receipt[3]
+    place.recover("new", "--mirror", copy.url, "--apply")
+    new = place.server("new", *GOES)
+    place.send(new)
+    place.finish(new)
+
+
+def test_the_old_machine_comes_back(place):
+    old = place.server("old", *STILL)
+    place.force(old)
+    place.send(old)
+    copy = place.mirrored(old)
+    old.start()
+    place.send(old)  # acknowledged, and not in the mirror
+    old.kill()
+    place.recover("new", "--mirror", copy.url, "--apply")
+    new = place.server("new", *GOES)
+    place.send(new)
+    new.wait_published()
+    old.flags = (*place.flags, *GOES)
+    old.start()
+    faults.wait_for(lambda: old.get("/readyz")[0] == 503 and "log adopt" in old.get("/readyz")[1], what="the fence")
+    answer = old.post("logs", place.book.new().body)
+    place.book.requests.pop()
+    assert answer.code == 503 and b"log adopt" in answer.body
+    faults.wait_for(lambda: all(x["state"] == "stood_down" for x in old.status()["lanes"]), what="the lanes")
+    old.stop(expect=None)
+    old.start()
+    assert old.post("logs", b"").code in (503, 200)
+    assert old.get("/readyz")[0] == 503
+    old.stop(expect=None)
+    for words in (["log", "fork", "--confirm"], ["clear-halt", "otel.logs", "--confirm", "--accept"]):
+        done = subprocess.run([str(sluice.BINARY), *words, "--data-dir", str(old.directory), "--api-port", "1",
+                               *place.flags], capture_output=True, text=True)
+        assert done.returncode == 86 and "adopt" in done.stderr, (words, done)
+    plan = place.adopt("old")
+    assert "9 rows in 3 entries would go on" in plan, plan
+    done = place.adopt("old", "--confirm")
+    assert "this log goes on as " in done
+    fresh = done.split()[-1]
+    old.start()
+    place.send(old)
+    old.wait_published()
+    assert old.get("/readyz")[0] == 200
+    old.stop()
+    place.finish(new, logs={copy.log_id: [fresh]})
+
+
+def test_adopts_what_the_table_was_ahead_by(place):
+    """Rows that the old machine published behind the mirror's end stand once, by its hand."""
+    old = place.server("old", *STILL)
+    place.send(old)
+    copy = place.mirrored(old)
+    old.start()
+    place.force(old)
+    place.send(old, 2)
+    old.kill()
+    place.recover("new", "--mirror", copy.url, "--apply")
+    new = place.server("new", *GOES)
+    place.send(new)
+    new.wait_published()
+    fresh = place.adopt("old", "--confirm").split()[-1]
+    old.flags = (*place.flags, *GOES)
+    old.start()
+    place.send(old)
+    old.wait_published()
+    old.stop()
+    place.finish(new, logs={copy.log_id: [fresh]})
+
+
+def test_wrong_roots(place):
+    old = place.server("old", *STILL)
+    place.send(old)
+    copy = place.mirrored(old)
+    root = place.path / "mirror"
+    assert "no mirror" in place.recover("new", "--mirror", f"file://{place.lake}", check=3)
+    assert "nothing is there" in place.recover("new", "--mirror", f"file://{place.path}/nowhere", check=3)
+    assert "mirror of one log" in place.recover("new", "--mirror", f"{copy.url}/{copy.log_id}", check=2)
+    assert "never recovered" in place.recover("old", "--mirror", copy.url, "--apply", check=4)
+    other = mirror.Mirror(root, "ab" * 16)
+    assert "one is to be named" in place.recover("new", "--mirror", copy.url, check=2)
+    assert copy.log_id in place.recover("new", "--mirror", copy.url, "--log-id", copy.log_id)
+    other.put_head(copy.log_id)
+    assert "says that it is of log" in place.recover("new", "--mirror", copy.url, "--log-id", other.log_id, check=88)
+    other.put_head(other.log_id, format="another")
+    place.recover("new", "--mirror", copy.url, "--log-id", other.log_id, check=74)
+    (other.root / "head").unlink()
+    (other.root / "state").mkdir()
+    (other.root / "state" / "x").write_text("x")
+    assert "no head" in place.recover("new", "--mirror", copy.url, "--log-id", other.log_id, check=3)
+    assert not (place.path / "new").exists()
+    stranger = place.server("stranger", *STILL)
+    stranger.stop()
+    assert "not the one of the mirror" in place.recover("stranger", "--mirror", copy.url, "--log-id", copy.log_id,
+                                                        "--apply", check=88)
+    place.recover("new", "--mirror", copy.url, "--log-id", copy.log_id, "--apply")
+    new = place.server("new", *GOES)
+    assert "using" in place.recover("new", "--mirror", copy.url, "--log-id", copy.log_id, "--apply", check=75)
+    place.finish(new)
+
+
+@pytest.mark.parametrize("fault", ["missing", "damaged", "foreign"])
+def test_an_object_is_lost(place, fault):
+    """What it held is named, and given up; what is behind it is kept (TD4)."""
+    old = place.server("old", *STILL)
+    for _ in range(4):
+        place.send(old, rows=1, pad=6000)
+    copy = place.mirrored(old, range_bytes=12288)
+    victims = copy.objects()
+    victim = victims[len(victims) // 2]
+    if fault == "missing":
+        victim.unlink()
+    elif fault == "damaged":
+        data = bytearray(victim.read_bytes())
+        data[len(data) // 2] ^= 1
+        victim.write_bytes(data)
+    else:
+        victim.write_bytes(victims[0].read_bytes())
+    told = json.loads(place.recover("new", "--mirror", copy.url, "--apply", "--json"))
+    assert any(victim.name in text or "missing" in text for text in told["damaged"])
+    lost = [r for r in place.book.requests
+            if any(m["first"] <= r.receipt[3] <= m["last"] for m in told["missing"])]
+    assert 0 < len(lost) < 8, told["missing"]
+    assert all(m["not_in"] for m in told["missing"])
+    place.forget(lost)
+    new = place.server("new", *GOES)
+    place.send(new)
+    place.finish(new)
+
+
+@faults.needs_strace
+def test_killed_at_every_step(place):
+    old = place.server("old", *STILL)
+    place.force(old)
+    place.send(old)
+    copy = place.mirrored(old)
+    shutil.rmtree(old.directory)
+    words = [str(sluice.BINARY), "log", "recover", "--data-dir", str(place.path / "new"), *place.flags, "--mirror",
+             copy.url, "--apply", "--json"]
+    first = json.loads(place.recover("new", "--mirror", copy.url, "--json"))
+    kills = 0
+    for call in CALLS:
+        nth = 0
+        for _ in range(60):
+            nth += 1 + nth // 6
+            shutil.rmtree(place.path / "new", ignore_errors=True)
+            copy.put_head(copy.log_id)
+            done = subprocess.run(["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                                   f"inject={call}:signal=SIGKILL:when={nth}", *words],
+                                  capture_output=True, text=True, timeout=60)
+            if done.returncode == 0:
+                break
+            assert done.returncode in (-9, 137), (call, nth, done)
+            kills += 1
+            again = json.loads(place.recover("new", "--mirror", copy.url, "--apply", "--json"))
+            assert again["groups"] == first["groups"] or again["is_applied"], (call, nth)
+            assert again["incarnation"] == 2, (call, nth, again)
+        else:
+            pytest.fail(f"{nth} {call} are not enough")
+    assert kills > 40, kills
+    new = place.server("new", *GOES)
+    place.finish(new)
+
+
+def test_producers_are_uncertain(place):
+    old = place.server("old", *STILL)
+    book = place.book
+    for n in (1, 2):
+        book.must_send(old, book.new(producer="known", sequence=n))
+    copy = place.mirrored(old)
+    old.start()
+    lost = [book.must_send(old, book.new(producer="known", sequence=3)),
+            book.must_send(old, book.new(producer="late", sequence=1))]
+    old.kill()
+    place.forget(lost)
+    place.recover("new", "--mirror", copy.url, "--apply")
+    new = place.server("new", *GOES)
+
+    def post(request, **more):
+        return new.post("logs", request.body, Sluice_Producer=request.producer,
+                        Sluice_Sequence=str(request.sequence))
+
+    for producer, sequence, expected in (("known", 4, 3), ("late", 2, 1)):
+        request = book.new(producer=producer, sequence=sequence)
+        answer = post(request)
+        assert answer.code == 409 and b"producer_uncertain" in answer.body
+        assert f"below {expected}".encode() in answer.body
+        answer = post(request)
+        assert answer.code == 200, answer.body
+        (request.receipt,), request.attempts = answer.receipts, 2
+        gap = book.new(producer=producer, sequence=sequence + 5)
+        assert b"producer_gap" in post(gap).body
+        book.requests.pop()
+    repeat = post(book.requests[1])
+    assert repeat.code == 200 and repeat.receipts[0][3] == book.requests[1].receipt[3]
+    new.kill()
+    new.start()
+    for producer, sequence in (("known", 5), ("late", 3)):
+        book.must_send(new, book.new(producer=producer, sequence=sequence))
+    place.finish(new)
+
+
+def test_without_a_catalog(place):
+    old = place.server("old", *STILL)
+    place.force(old)
+    place.send(old)
+    old.stop()
+    old.start()
+    copy = place.mirrored(old)
+    aside = place.lake / "aside"
+    (place.lake / "catalog.db").rename(aside)
+    plan = place.recover("new", "--mirror", copy.url)
+    assert "there is no catalog" in plan
+    aside.rename(place.lake / "catalog.db")
+    place.recover("new", "--mirror", copy.url, "--apply")
+    new = place.server("new", *GOES)
+    place.finish(new)
