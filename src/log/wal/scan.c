@@ -71,16 +71,17 @@ enum status segment_open_for_reading(struct wal *wal, const struct segment *segm
                                      struct env_file **out_file, struct error *err)
 {
     enum status status = STATUS_OK;
-    /* The name may move under us from active/ to sealed/ to committed/, each once. */
-    for (int attempt = 0; attempt < 3; attempt++) {
+    env_lock(wal->lock);
+    enum segment_place place = segment->place;
+    env_unlock(wal->lock);
+    /* The name moves under us from active/ to sealed/ to committed/, and that is said only once the
+     * directories are synced. */
+    for (; place <= SEGMENT_COMMITTED; place++) {
         char path[PATH_BYTES_MAX];
-        env_lock(wal->lock);
-        wal_segment_path(wal, segment->identity.id, segment->place, path);
-        env_unlock(wal->lock);
+        wal_segment_path(wal, segment->identity.id, place, path);
         status = env_open(wal->env, path, ENV_READ, out_file, err);
         if (status != STATUS_NOT_FOUND)
             return status;
-        env_sleep_ms(wal->env, 1); /* renamed, and not yet said so */
     }
     return status;
 }
