@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine is gone, its mirror is not: `sluice log recover` makes the log anew, the tables hold every row
 once, and the old machine, should it come back, is fenced until `sluice log adopt` (L25, L30, L35, L36)."""
+import http.client
 import json
-import os
-import pathlib
 import shutil
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -66,7 +67,6 @@ class Place:
 
     def mirrored(self, server, **more):
         """Kills the server; its mirror has all that was acknowledged."""
-        import time
         time.sleep(0.1)  # a floor follows (L9)
         server.kill()
         copy = mirror.Mirror(self.path / "mirror", self.log_id(server))
@@ -271,6 +271,20 @@ def test_an_object_is_lost(place, fault):
     place.finish(new)
 
 
+def test_what_no_floor_proves_is_ignored(place):
+    """A whole unit at the end of the mirror: neither a range's floor nor a unit's says that it was synced (L35)."""
+    old = place.server("old", *STILL)
+    place.send(old)
+    copy = place.mirrored(old, with_proof=False)
+    last = max(r.receipt[3] for r in place.book.requests)
+    told = json.loads(place.recover("new", "--mirror", copy.url, "--apply", "--json"))
+    assert told["groups"][0]["last"] == last - 1 and told["damaged"] == []
+    place.forget([r for r in place.book.requests if r.receipt[3] == last])
+    new = place.server("new", *GOES)
+    place.send(new)
+    place.finish(new)
+
+
 @faults.needs_strace
 def test_killed_at_every_step(place):
     old = place.server("old", *STILL)
@@ -341,6 +355,52 @@ def test_producers_are_uncertain(place):
     for producer, sequence in (("known", 5), ("late", 3)):
         book.must_send(new, book.new(producer=producer, sequence=sequence))
     place.finish(new)
+
+
+def write(place, server, stop, failures):
+    """Requests of both modes, each once; what was acknowledged as `durable` alone may be lost with the machine."""
+    n = 0
+    while not stop.is_set():
+        n += 1
+        request = place.book.new(("logs", "spans")[n % 2], rows=1 + n % 5, pad=n % 3 * 400)
+        signal, mode = ledger.SIGNALS[request.table][0], ("remote", "wait_for")[n % 4 == 0]
+        request.attempts = 1
+        try:
+            answer = server.post(signal, request.body, path=f"/v1/{signal}?commit={mode}")
+        except (OSError, http.client.HTTPException):
+            return
+        if answer.code != 200:
+            failures.append((answer.code, answer.body))
+        elif answer.headers["Sluice-Boundary"] == "remote":
+            (request.receipt,) = answer.receipts
+
+
+@pytest.mark.parametrize("interval", ["50ms", "1h"])
+def test_machines_go_one_after_another(place, interval):
+    """kill -9 under load, the data directory is gone, the next machine goes on: what was `remote` is there, once."""
+    flags = ("--mirror-url", str(place.path / "mirror"), "--mirror-interval", "100ms", "--publish-interval", interval,
+             "--publish-threads", "1", "--log-segment-bytes", "1MiB", "--log-seal-after", "500ms",
+             "--publish-halt-confirm", "1s")
+    for life in range(3):
+        name = f"machine{life}"
+        if life:
+            told = json.loads(place.recover(name, *flags[:2], "--apply", "--json"))
+            assert told["incarnation"] == life + 1 and told["damaged"] == [], told
+        server, stop, failures = place.server(name, *flags), threading.Event(), []
+        writers = [threading.Thread(target=write, args=(place, server, stop, failures)) for _ in range(4)]
+        for writer in writers:
+            writer.start()
+        time.sleep(2 + 0.37 * life)
+        server.kill()
+        for writer in writers:
+            writer.join()
+        assert not failures, failures[:3]
+        shutil.rmtree(server.directory)
+    remote = [r for r in place.book.requests if r.receipt]
+    assert len(remote) > 60 and len({r.receipt[2] for r in remote}) == 3
+    place.recover("last", *flags[:2], "--apply")
+    last = place.server("last", *flags[:2], *GOES)
+    place.finish(last)
 
 
 def test_without_a_catalog(place):

@@ -62,13 +62,13 @@ class Mirror:
         path.write_bytes(header + body)
         return path
 
-    def take(self, log, range_bytes=16384):
-        """All that is proven in the segments below `log`."""
+    def take(self, log, range_bytes=16384, with_proof=True):
+        """All that is proven in the segments below `log`; or the same without what proves the last unit."""
         for folder in ("committed", "sealed", "active"):
             for path in sorted((pathlib.Path(log) / folder).glob("*.seg")):
-                self.take_segment(path, folder != "active", range_bytes)
+                self.take_segment(path, folder != "active", range_bytes, with_proof)
 
-    def take_segment(self, path, is_sealed, range_bytes):
+    def take_segment(self, path, is_sealed, range_bytes, with_proof):
         data = path.read_bytes()
         assert data[:8] == b"SLUICESG"
         segment, = struct.unpack_from("<Q", data, 32)
@@ -78,6 +78,7 @@ class Mirror:
         for at in range(0, end, range_bytes):
             to = min(at + range_bytes, end)
             within = max((unit[0] for unit in all_units if unit[0] <= floor and unit[2] <= to), default=0)
+            within = within if with_proof else 0
             self.put_range(segment, at, data[at:to], within, is_sealed and to == end)
 
     def objects(self):

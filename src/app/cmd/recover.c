@@ -354,6 +354,8 @@ int cmd_log_recover(struct invocation *invocation)
     bool may_lack_tables = cmd_take_flag(invocation, "--without-tables");
     recovery.url = cmd_take_option(invocation, "--mirror");
     const char *id = cmd_take_option(invocation, "--log-id");
+    if (!recovery.url && invocation->settings.mirror_url[0])
+        recovery.url = invocation->settings.mirror_url;
     if (!recovery.url)
         return cmd_usage("--mirror URL is needed");
     if (id && !log_id_from_text(id, strlen(id), &wanted))
