@@ -359,6 +359,7 @@ static const struct command commands[] = {
                  "4   there is a log below --data-dir already\n"
                  "74  the mirror cannot be read\n"
                  "75  a server, or another recovery, uses the directory\n"
+                 "86  it was recovered elsewhere\n"
                  "88  what is there is another log's",
     },
     {

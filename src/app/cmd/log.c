@@ -169,11 +169,6 @@ static void tell_adoption(void *context, const struct publish_adoption *adoption
         printf("%s: %llu rows in %llu entries %s under the new id\n", adoption->table,
                (unsigned long long)adoption->rows, (unsigned long long)adoption->entries,
                *is_confirmed ? "go on" : "would go on");
-    if (adoption->left_entries)
-        printf("%s: %llu rows in %llu entries are below that, and the recovered log lacks them "
-               "too: they stay in this log, unpublished\n",
-               adoption->table, (unsigned long long)adoption->left_rows,
-               (unsigned long long)adoption->left_entries);
 }
 
 static int adopt(struct invocation *invocation)

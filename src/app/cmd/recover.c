@@ -73,6 +73,12 @@ static enum status check_target(struct recovery *recovery, bool *out_is_done, st
         status = error_set(err, STATUS_EXISTS,
                            "%.200s is this log itself, and was never recovered: put it aside first",
                            recovery->target);
+    else if (recovery->plan->incarnation > wal_incarnation(wal))
+        status = error_set(err, STATUS_FENCED,
+                           "%.200s is incarnation %llu of this log, and the mirror knows %llu: it "
+                           "was recovered elsewhere; sluice log adopt",
+                           recovery->target, (unsigned long long)wal_incarnation(wal),
+                           (unsigned long long)recovery->plan->incarnation);
     else
         recovery_say_done(recovery, wal);
     wal_close(wal);
@@ -170,7 +176,7 @@ static enum status ask_table(struct recovery *recovery, struct stack *lake, cons
         return STATUS_OK;
     if (status != STATUS_OK)
         return error_prefix(err, "%s", name);
-    if (recovery->is_applied && incarnation > recovery->restore.incarnation)
+    if (incarnation > recovery->restore.incarnation)
         return error_set(err, STATUS_FENCED,
                          "%s was taken over by incarnation %llu of this log, which the mirror does "
                          "not know: is it the right one?",

@@ -7,8 +7,9 @@
  * incarnation: `recovered-N`, the last entries of the old history that it has; `lost-N`, what of
  * that history it lacks; `taken-over-N`, where the table stood. The old log finds the incarnation
  * above its own and is fenced. By `log adopt` it takes for done what stands in the table
- * (`taken-over`) and what the other one has to bring there (`recovered`), and goes on with the
- * rest under a new id. Thread: a lane's, or a command's.
+ * (`taken-over`) and what the other one has to bring there (`recovered`), copies what
+ * is in `lost` to its end, and goes on with the rest under a new id. Thread: a lane's, or a
+ * command's.
  */
 #include <stdio.h>
 
@@ -167,29 +168,99 @@ static enum status shared_with(struct lane *lane, const struct told *told,
     return STATUS_OK;
 }
 
-static void count_left(struct lane *lane, const struct told *told, const char *lost,
-                       struct publish_adoption *adoption)
+/* What the recovered log lacks below the position, as `lost` says it, and the table does not have:
+ * these rows are here alone. */
+struct left {
+    struct lane *lane;
+    const struct told *told;
+    bool is_confirmed;
+    struct publish_adoption *adoption;
+};
+
+/* The same rows again, at the end of this log, from where they go on under the new id. The number
+ * of a producer of its own makes a copy that an interrupted run has made count. */
+static enum status copy_entry(const struct left *left, const struct wal_view *view, uint64_t number,
+                              struct error *err)
 {
+    struct wal *wal = left->lane->publisher->wal;
+    char producer[WAL_PRODUCER_ID_MAX + 1], log[LOG_ID_TEXT_BYTES];
+    struct wal_receipt receipts[16];
+    uint32_t count;
+    uint64_t expected;
+    struct hash128 hash = hash128(view->payload.data, view->payload.length);
+    log_id_to_text(left->lane->publisher->log, log);
+    snprintf(producer, sizeof producer, "adopt-%s-%u-%u", log, view->table_id, view->group);
+    enum wal_producer_verdict verdict;
+    do
+        verdict = wal_producer_begin(wal, span_of_text(producer), number, hash, receipts, &count,
+                                     &expected);
+    while (verdict == WAL_PRODUCER_UNCERTAIN);
+    if (verdict == WAL_PRODUCER_REPEAT || verdict == WAL_PRODUCER_OLD)
+        return STATUS_OK;
+    if (verdict != WAL_PRODUCER_NEW)
+        return error_set(err, STATUS_LIMIT, "log adopt: entry %u/%llu cannot be copied (%d)",
+                         view->group, (unsigned long long)view->seq, (int)verdict);
+    struct wal_contribution contribution = {.rows = view->rows,
+                                            .body_hash = hash,
+                                            .producer = producer,
+                                            .producer_length = (uint8_t)strlen(producer),
+                                            .producer_sequence = number};
+    struct wal_entry entry = {.type = WAL_DATA,
+                              .group = view->group,
+                              .table_id = view->table_id,
+                              .schema_fingerprint = view->schema_fingerprint,
+                              .rows = view->rows,
+                              .time_min_us = view->time_min_us,
+                              .time_max_us = view->time_max_us,
+                              .contributions = &contribution,
+                              .contribution_count = 1,
+                              .payload = view->payload,
+                              .payload_crc = view->payload_crc};
+    struct wal_submission submission = {
+        .entries = &entry, .entry_count = 1, .durability = WAL_SYNCED, .passes_fence = true};
+    return wal_append(wal, &submission, err);
+}
+
+static enum status take_range(const struct left *left, uint32_t group, uint64_t after,
+                              uint64_t last, uint64_t *inout_number, struct error *err)
+{
+    struct wal *wal = left->lane->publisher->wal;
+    struct wal_scan *scan = NULL;
+    struct wal_view view;
+    TRY(wal_scan_open(wal, group, left->lane->table_id, after, &scan, err));
+    enum status status;
+    while ((status = wal_scan_next(scan, &view, err)) == STATUS_OK && view.seq <= last) {
+        left->adoption->entries++;
+        left->adoption->rows += view.rows;
+        ++*inout_number;
+        if (left->is_confirmed)
+            status = copy_entry(left, &view, *inout_number, err);
+        if (status != STATUS_OK)
+            break;
+    }
+    wal_scan_close(scan);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
+static enum status take_left(const struct left *left, const char *lost, struct error *err)
+{
+    const struct positions *table = &left->told->recovered.taken_over;
+    uint64_t numbers[PUBLISH_GROUPS_MAX] = {0};
     unsigned group;
     unsigned long long first, last;
     int used = 0;
     for (const char *text = lost ? lost : "";
          sscanf(text, "%u:%llu-%llu%n", &group, &first, &last, &used) == 3;
          text += used + (text[used] == ';')) {
-        if (group >= lane->publisher->group_count || first == 0)
+        if (group >= left->lane->publisher->group_count || first == 0)
             continue;
-        uint64_t from = first - 1;
-        if (group < told->recovered.taken_over.count &&
-            told->recovered.taken_over.at[group].seq > from)
-            from = told->recovered.taken_over.at[group].seq;
-        if (from >= last)
-            continue;
-        struct wal *wal = lane->publisher->wal;
-        struct wal_pending all = wal_pending(wal, group, lane->table_id, from);
-        struct wal_pending behind = wal_pending(wal, group, lane->table_id, last);
-        adoption->left_entries += all.entries - behind.entries;
-        adoption->left_rows += all.rows - behind.rows;
+        uint64_t after = first - 1;
+        if (group < table->count && table->at[group].seq > after)
+            after = table->at[group].seq;
+        if (after < last)
+            TRY(take_range(left, group, after, last, &numbers[group], err));
     }
+    return STATUS_OK;
 }
 
 static void weigh(struct lane *lane, const struct positions *shared,
@@ -218,7 +289,8 @@ static enum status adopt_all(struct publisher *publisher, const struct told *tol
         TRY(shared_with(lane, &told[i], &first->recovered.positions, &shared, err));
         snprintf(adoption.table, sizeof adoption.table, "%s", lane->name);
         weigh(lane, &shared, &adoption);
-        count_left(lane, &told[i], first->lost, &adoption);
+        struct left left = {lane, &told[i], is_confirmed, &adoption};
+        TRY(take_left(&left, first->lost, err));
         tell(context, &adoption);
         if (is_confirmed)
             TRY(lane_hand_over(lane, &shared, err));

@@ -176,8 +176,6 @@ enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_i
 struct publish_adoption {
     char table[WAL_TABLE_NAME_MAX + 1];
     uint64_t entries, rows; /* that the log which was recovered does not have */
-    uint64_t left_entries;  /* below where it goes on, which it lost too: they stay in the log */
-    uint64_t left_rows;
 };
 
 /* `log adopt`: this log was recovered on another machine. What it holds up to where that one got

@@ -82,7 +82,8 @@ static enum status submission_admit(struct wal *wal, const struct wal_submission
     }
     if (submission_control(submission))
         return STATUS_OK;
-    TRY(fence_check(wal, err));
+    if (!submission->passes_fence)
+        TRY(fence_check(wal, err));
     uint64_t bytes = submission->engine_private[WORD_BYTES];
     if (wal->queue_bytes + bytes > 2 * wal->options.unit_bytes_max)
         return error_set(err, STATUS_BUSY, "log: queue is full");

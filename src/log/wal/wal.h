@@ -185,6 +185,7 @@ struct wal_submission {
     struct wal_entry *entries; /* borrowed until done */
     uint32_t entry_count;
     enum wal_durability durability;
+    bool passes_fence; /* of `log adopt`, see wal_fence */
     /* Called once, in the order of submission within a durability. On failure no entry was
      * acknowledged; NO_SPACE, BUSY and LIMIT may be tried again later; after UNKNOWN_OUTCOME (a
      * full volume on which the write could not be taken back) and IO a crash may bring the entries
