@@ -190,8 +190,10 @@ def test_the_old_machine_comes_back(place):
     place.finish(new, logs={copy.log_id: [fresh]})
 
 
-def test_adopts_what_the_table_was_ahead_by(place):
-    """Rows that the old machine published behind the mirror's end stand once, by its hand."""
+@pytest.mark.parametrize("remembers", [True, False])
+def test_adopts_what_the_table_was_ahead_by(place, remembers):
+    """Rows that the old machine published behind the mirror's end stand once, by its hand; though its directory be
+    put back to what it was before that."""
     old = place.server("old", *STILL)
     place.send(old)
     copy = place.mirrored(old)
@@ -199,6 +201,13 @@ def test_adopts_what_the_table_was_ahead_by(place):
     place.force(old)
     place.send(old, 2)
     old.kill()
+    if not remembers:
+        kept = place.path / "kept"
+        shutil.copytree(old.directory, kept)
+        subprocess.run([str(sluice.BINARY), "publish", "--data-dir", str(old.directory), *place.flags], check=True,
+                       stdout=subprocess.DEVNULL)
+        shutil.rmtree(old.directory)
+        kept.rename(old.directory)
     place.recover("new", "--mirror", copy.url, "--apply")
     new = place.server("new", *GOES)
     place.send(new)
@@ -476,3 +485,47 @@ def test_without_a_catalog(place):
     place.recover("new", "--mirror", copy.url, "--apply")
     new = place.server("new", *GOES)
     place.finish(new)
+
+
+def test_backup(place):
+    """A copy taken under load starts in the place of the original, and every row of before it stands once."""
+    flags = ("--publish-interval", "50ms", "--publish-threads", "1", "--log-segment-bytes", "1MiB",
+             "--log-seal-after", "300ms", "--publish-halt-confirm", "1s")
+    server = sluice.Server(place.path / "data", *flags).start()
+    place.request.addfinalizer(server.kill)
+    stop, failures, before = threading.Event(), [], []
+
+    def write():
+        while not stop.is_set():
+            request = place.book.new(("logs", "spans")[len(before) % 2], pad=2000)
+            try:
+                if place.book.send(server, request):
+                    before.append(request)
+            except AssertionError as wrong:
+                failures.append(wrong)
+
+    writers = [threading.Thread(target=write) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    time.sleep(2)
+    kept = list(before)
+    told = server.command("backup", "--to", str(place.path / "copy"), check=0)
+    assert " segments, the catalog" in told.stdout
+    time.sleep(1)
+    stop.set()
+    for writer in writers:
+        writer.join()
+    assert not failures and len(kept) > 20
+    assert server.command("backup", "--to", str(place.path / "copy")).returncode == 4
+    server.kill()
+    shutil.rmtree(server.directory)
+    (place.path / "copy").rename(server.directory)
+    for request in place.book.requests:
+        if request not in kept:
+            request.receipt = None  # acknowledged behind the cut, or while it was made
+    server.start()
+    place.book.must_send(server, place.book.new())
+    server.wait_published()
+    assert server.get("/readyz")[0] == 200
+    server.stop()
+    place.book.check(server.directory, with_leftovers=True)

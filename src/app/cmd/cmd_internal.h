@@ -46,6 +46,7 @@ int cmd_demo(struct invocation *invocation);
 int cmd_gen(struct invocation *invocation);
 int cmd_status(struct invocation *invocation);
 int cmd_watermark(struct invocation *invocation);
+int cmd_backup(struct invocation *invocation);
 int cmd_doctor(struct invocation *invocation);
 int cmd_publish(struct invocation *invocation);
 int cmd_tables(struct invocation *invocation);

@@ -274,6 +274,23 @@ static const struct command commands[] = {
                  "    consumer is another one",
     },
     {
+        .name = "backup",
+        .arguments = "--to DIR",
+        .summary = "copies the data directory of a running server",
+        .run = cmd_backup,
+        .about = "Log, catalog and what the lanes keep are of one moment. The tables' files are\n"
+                 "copied where they stand in the data directory. Tables name their files by\n"
+                 "absolute paths: the copy goes back to where the original was.",
+        .flags = {{"--to", "DIR", "of the copy, where no log may be"}},
+        .example = "sluice backup --to /mnt/backup/monday",
+        .exits = "0   done\n"
+                 "2   wrong usage\n"
+                 "3   there is no log, or no server answers\n"
+                 "4   there is a log in DIR already\n"
+                 "74  something cannot be read or written\n"
+                 "75  a table is being worked on for too long",
+    },
+    {
         .name = "log",
         .arguments = "ls | cat | repair | fork | recover | adopt",
         .summary = "look at and mend the log",

@@ -57,6 +57,7 @@ void server_respond_json(struct http_exchange *exchange, struct buf *body)
 static void handle_status(void *context, struct http_exchange *exchange)
 {
     struct buf body = {0};
+    server_backup_expire(context);
     server_put_status(context, &body);
     server_respond_json(exchange, &body);
 }
@@ -255,6 +256,7 @@ static enum status start_api(struct server *server, struct error *err)
          .run = handle_resolve,
          .context = server},
         {.method = HTTP_POST, .path = "/v1/lanes/rebind", .run = handle_resolve, .context = server},
+        {.method = HTTP_POST, .path = "/v1/backup", .run = server_handle_backup, .context = server},
     };
     memcpy(server->routes, routes, sizeof routes);
     struct http_options http = http_options_default();
@@ -345,6 +347,7 @@ void server_stop(struct server *server)
     if (server->stack.publisher)
         publisher_stop(server->stack.publisher, true, spent_ms < STOP_MS ? STOP_MS - spent_ms : 0);
     http_server_destroy(server->api);
+    server_backup_end(server);
     if (server->feed)
         feed_stop(server->feed);
     if (server->log)

@@ -4,7 +4,7 @@
 
 #include "app/server/server.h"
 
-enum { API_ROUTE_COUNT = 7 };
+enum { API_ROUTE_COUNT = 8 };
 
 struct server {
     struct env *env;
@@ -16,10 +16,15 @@ struct server {
     struct http_server *otlp, *api, *log;
     struct http_route routes[API_ROUTE_COUNT];
     int64_t started_wall_ns;
+    struct backup *backup; /* that is being copied; the API's worker alone */
 };
 
 /* Gives the body away. */
 void server_respond_json(struct http_exchange *exchange, struct buf *body);
 void server_handle_receipt(void *context, struct http_exchange *exchange); /* receipts.c */
+
+void server_handle_backup(void *context, struct http_exchange *exchange); /* backup.c */
+void server_backup_end(struct server *server); /* what it held is given back */
+void server_backup_expire(struct server *server);
 
 #endif

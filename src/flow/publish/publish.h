@@ -86,6 +86,12 @@ void publish_print_columns(const struct publish_table *tables, size_t count, str
 /* The same as [{"table":, "partition":, "sort":, "columns": [{"id":, "name":, "type":, ...}]}]. */
 void publish_print_columns_json(const struct publish_table *tables, size_t count, struct buf *out);
 
+/* Holds all lanes still, between two rounds of each, for a copy of what they keep on disk; until
+ * publisher_resume. BUSY: not within the time; nothing is held then. */
+enum status publisher_pause(struct publisher *publisher, uint64_t timeout_ms,
+                            struct error *err) MUST_CHECK;
+void publisher_resume(struct publisher *publisher);
+
 /* ---- states ---- */
 
 struct publish_lane_info {

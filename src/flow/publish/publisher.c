@@ -62,6 +62,28 @@ void lane_release(struct lane *lane)
     env_unlock(lane->publisher->lock);
 }
 
+enum status publisher_pause(struct publisher *publisher, uint64_t timeout_ms, struct error *err)
+{
+    int64_t deadline_ns = env_mono_ns(publisher->env) + (int64_t)timeout_ms * 1000000;
+    for (size_t i = 0; i < publisher->lane_count; i++) {
+        int64_t left_ns = deadline_ns - env_mono_ns(publisher->env);
+        enum status status =
+            lane_claim(&publisher->lanes[i], left_ns > 0 ? (uint64_t)left_ns / 1000000 : 0, err);
+        if (status == STATUS_OK)
+            continue;
+        while (i-- > 0)
+            lane_release(&publisher->lanes[i]);
+        return status;
+    }
+    return STATUS_OK;
+}
+
+void publisher_resume(struct publisher *publisher)
+{
+    for (size_t i = 0; i < publisher->lane_count; i++)
+        lane_release(&publisher->lanes[i]);
+}
+
 static _Thread_local char this_thread; /* its address tells threads apart */
 
 void publisher_writer_begin(struct publisher *publisher)

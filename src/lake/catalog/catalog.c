@@ -21,6 +21,11 @@ enum status catalog_check(struct catalog *catalog, struct error *err)
     return catalog->ops->check(catalog, err);
 }
 
+enum status catalog_copy(struct catalog *catalog, const char *path, struct error *err)
+{
+    return catalog->ops->copy(catalog, path, err);
+}
+
 /* Names become path segments and parts of dotted namespaces: refuse what would change their
  * meaning. */
 static enum status check_name(const char *kind, const char *name, bool is_dotted, struct error *err)

@@ -62,6 +62,9 @@ void catalog_close(struct catalog *catalog); /* accepts NULL */
  * message names the file and says how. */
 enum status catalog_check(struct catalog *catalog, struct error *err) MUST_CHECK;
 
+/* Writes the whole catalog, as it stands, to a new file `path`; synced, but for its directory. */
+enum status catalog_copy(struct catalog *catalog, const char *path, struct error *err) MUST_CHECK;
+
 /* ---- namespaces and names ---- */
 
 enum status catalog_namespace_create(struct catalog *catalog, const char *ns,

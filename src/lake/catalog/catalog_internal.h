@@ -11,6 +11,7 @@
 struct catalog_ops {
     void (*close)(struct catalog *catalog);
     enum status (*check)(struct catalog *catalog, struct error *err);
+    enum status (*copy)(struct catalog *catalog, const char *path, struct error *err);
     enum status (*namespace_create)(struct catalog *catalog, const char *ns, struct error *err);
     enum status (*namespace_list)(struct catalog *catalog, struct arena *arena,
                                   const char ***out_names, size_t *out_count, struct error *err);

@@ -359,6 +359,20 @@ static enum status sqlite_check(struct catalog *base, struct error *err)
     return status;
 }
 
+static enum status sqlite_copy(struct catalog *base, const char *path, struct error *err)
+{
+    struct sqlite_catalog *catalog = sqlite_of(base);
+    struct env_file *file = NULL;
+    TRY(enter(catalog, err));
+    enum status status = execute(catalog, "VACUUM INTO ?1", &path, 1, NULL, err);
+    leave(catalog);
+    TRY(status);
+    TRY(env_open(base->env, path, ENV_READ | ENV_WRITE, &file, err));
+    status = env_sync(file, err);
+    env_close(file);
+    return status;
+}
+
 /* ---- namespaces ---- */
 
 static enum status insert_namespace(struct sqlite_catalog *catalog, const char *ns,
@@ -721,6 +735,7 @@ static void sqlite_close(struct catalog *base)
 static const struct catalog_ops sqlite_ops = {
     .close = sqlite_close,
     .check = sqlite_check,
+    .copy = sqlite_copy,
     .namespace_create = sqlite_namespace_create,
     .namespace_list = sqlite_namespace_list,
     .table_list = sqlite_table_list,

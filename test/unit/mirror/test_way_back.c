@@ -12,8 +12,8 @@ struct model {
     struct mirrored m;
     uint64_t seqs[NUMBERS_MAX]; /* 0: not written, or lost and known to be */
     uint64_t next, confirmed;
-    struct wal_position table; /* what it has published */
-    uint64_t through;          /* as acknowledged when the mirror ran last */
+    struct wal_position table, before; /* what it has published; and what another one had */
+    uint64_t through;                  /* as acknowledged when the mirror ran last */
 };
 
 static void run_mirror(struct model *model)
@@ -45,6 +45,7 @@ static void publish_some(struct model *model, struct random *random, bool is_ack
     if (seq == model->table.seq ||
         wal_chain_at(model->m.log.wal, 0, seq, &chain, &err) != STATUS_OK) /* within a void */
         return;
+    model->before = model->table;
     model->table = (struct wal_position){.seq = seq, .chain = chain};
     ack.committed = ack.through = model->table;
     if (is_acked)
@@ -67,7 +68,8 @@ static void lose_and_recover(struct model *model)
     struct mirrored *m = &model->m;
     struct log_id log = wal_log_id(m->log.wal);
     uint64_t incarnation = wal_incarnation(m->log.wal), term = wal_term(m->log.wal), voided;
-    struct wal_known_position known = {.table = "otel.logs", .position = model->table};
+    struct wal_known_position known[] = {{.table = "otel.logs", .position = model->table},
+                                         {.table = "otel.spans", .position = model->before}};
     mirrored_close(m);
     fixture_remove_tree(m->log.dir);
     plan_make(model, &store, &plan);
@@ -78,8 +80,10 @@ static void lose_and_recover(struct model *model)
     struct wal_restore restore = {.log_id = log,
                                   .group_count = plan->head.group_count,
                                   .incarnation = incarnation + 1,
-                                  .known = &known,
-                                  .known_count = model->table.seq > 0};
+                                  .known = known,
+                                  .known_count = model->before.seq  ? 2
+                                                 : model->table.seq ? 1
+                                                                    : 0};
     if (plan->segment_count) {
         const struct mirror_segment *last = &plan->segments[plan->segment_count - 1];
         restore.proven_segment = last->id;
@@ -138,6 +142,10 @@ static void check(struct model *model)
         assert_true(status != STATUS_OK || chain == model->table.chain);
         assert_true(status == STATUS_OK || model->table.seq <= end.seq);
         assert_true(wal_synced_end(log->wal, 0).seq > model->table.seq);
+        if (model->before.seq > end.seq) { /* L25: of each position within the hole */
+            assert_ok(wal_chain_at(log->wal, 0, model->before.seq, &chain, &err));
+            assert_true(chain == model->before.chain);
+        }
     }
 }
 
