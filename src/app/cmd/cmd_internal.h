@@ -54,6 +54,7 @@ int cmd_tail(struct invocation *invocation);
 int cmd_export(struct invocation *invocation);
 int cmd_log(struct invocation *invocation);
 int cmd_log_recover(struct invocation *invocation); /* the words behind "log recover" */
+int cmd_log_trim(struct invocation *invocation);
 int cmd_parquet(struct invocation *invocation);
 int cmd_arrow(struct invocation *invocation);
 int cmd_avro(struct invocation *invocation);
@@ -90,6 +91,10 @@ bool cmd_find_user(struct invocation *invocation, int *out_pid);
 /* Says who has the data directory, where that is why it could not be opened. Returns err->status.
  */
 enum status cmd_explain_busy(struct invocation *invocation, struct error *err);
+
+/* The exit code for what the server answered (status.h): the same as this process would give that
+ * had done it itself. */
+int cmd_exit_code_of(int http_code);
 
 /* Asks the running server; NOT_FOUND when none listens. Appends the body; the code is returned. */
 enum status cmd_ask_server(struct invocation *invocation, const char *method, const char *path,

@@ -292,12 +292,13 @@ static const struct command commands[] = {
     },
     {
         .name = "log",
-        .arguments = "ls | cat | repair | fork | recover | adopt",
+        .arguments = "ls | cat | repair | trim | fork | recover | adopt",
         .summary = "look at and mend the log",
         .run = cmd_log,
         .about = "  ls        its segment files\n"
                  "  cat       its entries\n"
                  "  repair    gives up entries that are damaged\n"
+                 "  trim      gives up what no table takes\n"
                  "  fork      gives it a new identity\n"
                  "  recover   makes it anew from a mirror\n"
                  "  adopt     lets it go on after it was recovered elsewhere",
@@ -339,6 +340,24 @@ static const struct command commands[] = {
         .exits = "0   done\n"
                  "3   there is no log\n"
                  "75  a server uses the directory",
+    },
+    {
+        .name = "log trim",
+        .arguments = "--force [--table NAME] [--before SEQ]",
+        .summary = "gives up rows that are not published",
+        .about = "For a table that stands still for good and fills the log. What its lane has not\n"
+                 "published is never published then, and the log may let go of it; the gap stands\n"
+                 "in the summary of the table's next commit (sluice.<log>.0.trimmed). A lane that\n"
+                 "is halted stays so.",
+        .flags = {{"--table", "NAME", "of this table alone"},
+                  {"--before", "SEQ", "entries of each group before it; all that are there"},
+                  {"--force", NULL, "do it"}},
+        .example = "sluice log trim --force --table otel.logs",
+        .exits = "0   done\n"
+                 "2   wrong usage\n"
+                 "3   there is no log, or no such table\n"
+                 "74  what is to be given up is damaged: sluice log repair first\n"
+                 "75  the table is being worked on for too long",
     },
     {
         .name = "log fork",

@@ -52,9 +52,7 @@ static int resolve_offline(struct invocation *invocation, bool is_rebind, const 
     return 0;
 }
 
-/* The exit code for what the server answered (status.h): the same as this process would give that
- * had done it itself. */
-static int exit_code_of(int http_code)
+int cmd_exit_code_of(int http_code)
 {
     switch (http_code) {
     case 200:
@@ -132,7 +130,7 @@ static int resolve(struct invocation *invocation, bool is_rebind)
             code == 200 ? "" : "sluice: ", (int)body.length,
             body.length ? (const char *)body.data : "");
     buf_deinit(&body);
-    return exit_code_of(code);
+    return cmd_exit_code_of(code);
 }
 
 int cmd_clear_halt(struct invocation *invocation)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sluice log ls | cat | repair | fork | adopt
+ * sluice log ls | cat | repair | fork | adopt, and the way to those in files of their own
  */
 #include "app/cmd/cmd_internal.h"
 #include "format/json/json.h"
@@ -213,5 +213,7 @@ int cmd_log(struct invocation *invocation)
         return adopt(invocation);
     if (strcmp(what, "recover") == 0)
         return cmd_log_recover(invocation);
-    return cmd_usage("log ls, log cat, log repair, log fork, log recover or log adopt");
+    if (strcmp(what, "trim") == 0)
+        return cmd_log_trim(invocation);
+    return cmd_usage("log ls, log cat, log repair, log trim, log fork, log recover or log adopt");
 }

@@ -94,6 +94,44 @@ static void handle_resolve(void *context, struct http_exchange *exchange)
     http_respond_text(exchange, 200, "%s goes on", table);
 }
 
+static void tell_trim(void *context, const struct publish_trim *trim)
+{
+    buf_format(context, "%s: %llu rows in %llu entries are given up\n", trim->table,
+               (unsigned long long)trim->rows, (unsigned long long)trim->entries);
+    log_line(LOG_WARN, "log trim: %s gives up %llu rows in %llu entries", trim->table,
+             (unsigned long long)trim->rows, (unsigned long long)trim->entries);
+}
+
+/* POST /v1/log/trim?table=otel.logs&before=SEQ; either may be left out, before=0 is none. */
+static void handle_trim(void *context, struct http_exchange *exchange)
+{
+    struct server *server = context;
+    const struct http_head *head = http_exchange_head(exchange);
+    char table[1024] = "", text[32] = "0";
+    uint64_t before = 0;
+    struct buf body = {0};
+    struct error err;
+    if (http_head_get(head, "origin").data) { /* a page in somebody's browser, not an operator */
+        http_respond_text(exchange, 403, "decisions are not taken from web pages");
+        return;
+    }
+    bool has_table = http_query_text(head->query, "table", table, sizeof table);
+    bool has_before = http_query_text(head->query, "before", text, sizeof text);
+    if ((has_before && !parse_u64(text, strlen(text), &before)) || (!has_table && !before)) {
+        http_respond_text(exchange, 400, "table= or before= is needed");
+        return;
+    }
+    if (publisher_trim(server->stack.publisher, has_table ? table : NULL, before, tell_trim, &body,
+                       &err) != STATUS_OK) {
+        buf_deinit(&body);
+        http_respond_text(exchange, status_http_code(err.status), "%s", err.message);
+        return;
+    }
+    if (body.length == 0)
+        buf_put_text(&body, "nothing is given up\n");
+    respond_buf(exchange, 200, "text/plain; charset=utf-8", &body);
+}
+
 enum status decision_parse(const char *text, enum publish_decision *out_decision,
                            uint32_t *out_group, uint64_t *out_seq, struct error *err)
 {
@@ -256,6 +294,7 @@ static enum status start_api(struct server *server, struct error *err)
          .run = handle_resolve,
          .context = server},
         {.method = HTTP_POST, .path = "/v1/lanes/rebind", .run = handle_resolve, .context = server},
+        {.method = HTTP_POST, .path = "/v1/log/trim", .run = handle_trim, .context = server},
         {.method = HTTP_POST, .path = "/v1/backup", .run = server_handle_backup, .context = server},
     };
     memcpy(server->routes, routes, sizeof routes);

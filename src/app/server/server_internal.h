@@ -4,7 +4,7 @@
 
 #include "app/server/server.h"
 
-enum { API_ROUTE_COUNT = 8 };
+enum { API_ROUTE_COUNT = 9 };
 
 struct server {
     struct env *env;

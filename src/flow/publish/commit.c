@@ -14,7 +14,7 @@ enum { SAID_MAX = 16, SAID_BYTES = 96 };
 struct saying {
     char keys[SAID_MAX][SAID_BYTES];
     char short_values[SAID_MAX][80];
-    struct buf positions, range, since, starts, recovered, taken_over, lost;
+    struct buf positions, range, since, starts, recovered, taken_over, lost, trimmed;
     struct iceberg_pair pairs[SAID_MAX];
     size_t property_count; /* the first of `pairs` are properties too */
     size_t count;
@@ -127,6 +127,12 @@ static enum status saying_init(struct saying *saying, struct lane *lane,
     say(saying, log, "row-sum-schema", say_number(saying, (uint64_t)statement->row_sum_schema));
     TRY(say_recovered(saying, lane, table, statement, err));
     saying->property_count = saying->count;
+    gaps_put(lane, &saying->trimmed);
+    if (saying->trimmed.length) {
+        buf_put_byte(&saying->trimmed, '\0');
+        TRY(buf_status(&saying->trimmed, "commit", err));
+        say(saying, log, "trimmed", (const char *)saying->trimmed.data);
+    }
     if (statement->from) {
         say_range(saying, statement->from, statement->to);
         TRY(buf_status(&saying->range, "commit", err));
@@ -146,6 +152,7 @@ static void saying_deinit(struct saying *saying)
     buf_deinit(&saying->recovered);
     buf_deinit(&saying->taken_over);
     buf_deinit(&saying->lost);
+    buf_deinit(&saying->trimmed);
 }
 
 /* On file://, what others added must last before we stand on it (E10). */
@@ -177,6 +184,8 @@ static enum status append(struct lane *lane, const struct iceberg_table *table,
         status = iceberg_append_commit(publisher->env, publisher->catalog, publisher->store, table,
                                        &append, out_table, err);
     }
+    if (status == STATUS_OK && saying.trimmed.length)
+        gaps_told(lane);
     saying_deinit(&saying);
     return status;
 }

@@ -58,6 +58,7 @@ enum status lane_load_files(struct lane *lane, struct error *err)
         {record_load, DAMAGED_JOURNAL},
         {halt_load, DAMAGED_HALT},
         {doubt_load, DAMAGED_DOUBT},
+        {gaps_load, DAMAGED_TRIM},
     };
     char reason[sizeof lane->reason] = "", remedy[sizeof lane->remedy];
     for (size_t i = 0; i < COUNT_OF(files); i++) {
@@ -194,6 +195,8 @@ enum status lane_resume(struct lane *lane, struct error *err)
         TRY_OR_DONE(status, record_remove(lane, err));
     if (lane->damage & DAMAGED_DOUBT)
         TRY_OR_DONE(status, doubt_remove(lane, err));
+    if (lane->damage & DAMAGED_TRIM) /* which rows were given up nobody knows any more */
+        TRY_OR_DONE(status, gaps_save(lane, err));
     status = lane_halt_end(lane, err);
 done:
     iceberg_table_destroy(table);

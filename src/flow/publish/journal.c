@@ -612,3 +612,55 @@ enum status doubt_remove(struct lane *lane, struct error *err)
     lane->lost_sequence = lane->kept_sequence = 0;
     return STATUS_OK;
 }
+
+/* ---- trim ---- */
+
+enum status gaps_save(struct lane *lane, struct error *err)
+{
+    struct buf json = {0};
+    struct json_writer writer;
+    json_writer_init(&writer, &json);
+    json_write_object_begin(&writer);
+    json_write_key(&writer, "gaps");
+    json_write_array_begin(&writer);
+    for (size_t i = 0; i < lane->gap_count; i++) {
+        const struct gap *gap = &lane->gaps[i];
+        json_write_object_begin(&writer);
+        put_i64(&writer, "group", gap->group);
+        put_i64(&writer, "first", (int64_t)gap->first);
+        put_i64(&writer, "last", (int64_t)gap->last);
+        json_write_key(&writer, "is-told");
+        json_write_bool(&writer, gap->is_told);
+        json_write_object_end(&writer);
+    }
+    json_write_array_end(&writer);
+    json_write_object_end(&writer);
+    enum status status = save_file(lane, "trim", &json, err);
+    buf_deinit(&json);
+    return status;
+}
+
+enum status gaps_load(struct lane *lane, struct error *err)
+{
+    struct json_value *json = NULL;
+    struct arena arena;
+    arena_init(&arena, FILE_BYTES_MAX);
+    enum status status = load_file(lane, "trim", &arena, &json, err);
+    const struct json_value *gaps = status == STATUS_OK ? json_get(json, "gaps") : NULL;
+    for (const struct json_value *item = gaps ? gaps->first : NULL; item && status == STATUS_OK;
+         item = item->next) {
+        int64_t group, first, last;
+        struct gap gap = {0};
+        if (!json_get_i64(item, "group", &group) || !json_get_i64(item, "first", &first) ||
+            !json_get_i64(item, "last", &last) || !json_get_bool(item, "is-told", &gap.is_told)) {
+            status = damaged(lane, "trim", err);
+            break;
+        }
+        gap.group = (uint32_t)group;
+        gap.first = (uint64_t)first;
+        gap.last = (uint64_t)last;
+        status = gaps_add(lane, &gap, err);
+    }
+    arena_deinit(&arena);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}

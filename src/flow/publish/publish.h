@@ -176,6 +176,22 @@ enum status publisher_rebind(struct publisher *publisher, const char *table,
 enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_id,
                            struct error *err) MUST_CHECK;
 
+/* ---- giving up (TE9) ---- */
+
+struct publish_trim {
+    char table[WAL_TABLE_NAME_MAX + 1];
+    uint64_t entries, rows;
+};
+
+/* `log trim`: gives up what is synced and not published of one table, or of all (NULL), up to and
+ * without entry `before` of each group; 0: all of it. What is being committed is left alone. The
+ * gap is durable when this returns, and stands in the summary of the table's next commit; `told` is
+ * called for each table that gives something up. CORRUPT: there is damage in it, to be repaired
+ * first. Threads as for publisher_clear_halt. */
+enum status publisher_trim(struct publisher *publisher, const char *table, uint64_t before,
+                           void (*told)(void *context, const struct publish_trim *trim),
+                           void *context, struct error *err) MUST_CHECK;
+
 /* ---- after `log recover` (L36) ---- */
 
 /* What a log would bring to one table under its new id. */

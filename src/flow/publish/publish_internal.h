@@ -181,6 +181,22 @@ enum status doubt_load(struct lane *lane, struct error *err) MUST_CHECK;
 enum status doubt_save(struct lane *lane, struct error *err) MUST_CHECK;
 enum status doubt_remove(struct lane *lane, struct error *err) MUST_CHECK;
 
+/* ---- trim.c: what an operator gave up ---- */
+
+struct gap {
+    uint32_t group;
+    uint64_t first, last;
+    bool is_told; /* a commit has said it */
+};
+
+/* Those that no commit has said, "group:first-last;...". */
+void gaps_put(const struct lane *lane, struct buf *out);
+void gaps_told(struct lane *lane);
+bool gaps_hold(struct lane *lane, uint32_t group, uint64_t seq); /* any thread */
+enum status gaps_add(struct lane *lane, const struct gap *gap, struct error *err) MUST_CHECK;
+enum status gaps_load(struct lane *lane, struct error *err) MUST_CHECK; /* journal.c */
+enum status gaps_save(struct lane *lane, struct error *err) MUST_CHECK;
+
 /* ---- decide.c (E12), pure ---- */
 
 enum chain_verdict { CHAIN_OURS, CHAIN_FOREIGN, CHAIN_UNKNOWN };
@@ -342,6 +358,7 @@ enum {
     DAMAGED_JOURNAL = 2,
     DAMAGED_HALT = 4,
     DAMAGED_DOUBT = 8,
+    DAMAGED_TRIM = 16,
 };
 
 /* Why a lane halted, as the file of the halt says; one-job commands exit by it (E15). */
@@ -372,9 +389,11 @@ struct lane {
     unsigned damage;  /* DAMAGED_...: files of its own; it is halted then */
     bool is_deciding; /* a command works on it: what it finds is its answer, and no new halt */
     enum halt_cause halt_cause;
-    bool is_recovered;        /* record and table have been looked at since the start */
-    int64_t lost_sequence;    /* an own commit that a walk missed, and none has found; 0: none */
-    int64_t kept_sequence;    /* the same, on disk */
+    bool is_recovered;     /* record and table have been looked at since the start */
+    int64_t lost_sequence; /* an own commit that a walk missed, and none has found; 0: none */
+    int64_t kept_sequence; /* the same, on disk */
+    struct gap *gaps;      /* change under publisher->lock, too */
+    size_t gap_count;
     int64_t doubt_since_ns;   /* when a durability halt was first suspected; 0: not */
     int64_t append_doubt_ns;  /* since when commits find the current snapshot damaged; or 0 */
     int64_t catalog_doubt_ns; /* the same for a damaged catalog, seen in commits */

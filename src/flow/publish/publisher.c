@@ -322,8 +322,10 @@ void publisher_destroy(struct publisher *publisher)
     if (!publisher)
         return;
     threads_stop(publisher);
-    for (size_t i = 0; i < publisher->lane_count; i++)
+    for (size_t i = 0; i < publisher->lane_count; i++) {
         record_deinit(&publisher->lanes[i].record);
+        mem_free(publisher->lanes[i].gaps);
+    }
     mem_free(publisher->lanes);
     env_cond_destroy(publisher->wake);
     env_cond_destroy(publisher->turn);

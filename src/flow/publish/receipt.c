@@ -89,6 +89,11 @@ enum status publisher_receipt(struct publisher *publisher, uint32_t group, uint6
         if (status == STATUS_OK)
             find_commit(publisher, table, group, seq, &receipt);
         iceberg_table_destroy(table);
+        if (gaps_hold(lane, group, seq)) { /* `log trim`: it never will be */
+            receipt.is_visible = false;
+            receipt.snapshot_id = -1;
+            receipt.visible_ms = 0;
+        }
     }
     *out_receipt = receipt;
     return STATUS_OK;
