@@ -119,6 +119,61 @@ def test_recovered(place):
     place.finish(new)
 
 
+def test_the_log_alone_is_lost(place):
+    """What the lanes keep is still there, a range under way among it: it is the lost log's, and given up."""
+    old = place.server("old", *STILL)
+    place.force(old)
+    place.send(old)
+    copy = place.mirrored(old)
+    old.flags = (*place.flags, *GOES)
+    data, aside = (place.lake / "warehouse/otel/logs" / name for name in ("data", "aside"))
+    data.rename(aside)
+    data.write_text("")  # its files cannot be written
+    old.start()
+    lost = place.send(old)
+    faults.wait_for(lambda: old.lane("otel.logs")["state"] == "retrying", what="the lane's trouble")
+    assert (old.directory / "publish/otel.logs.journal").exists()
+    faults.wait_for(lambda: old.lane("otel.spans")["lag_rows"] == 0, what="the spans")
+    old.kill()
+    data.unlink()
+    aside.rename(data)
+    place.forget(r for r in lost if r.table == "logs")
+    shutil.rmtree(old.directory / "log")
+    place.recover("old", "--mirror", copy.url, "--apply")
+    old.start()
+    faults.wait_for(lambda: properties(place)["epoch"].startswith("2."), what="the takeover")
+    place.send(old)
+    place.finish(old)
+
+
+def test_consumers_ahead_of_the_mirror(place):
+    """A consumer's acknowledgement is never behind what comes: numbers go on above it (L25)."""
+    mirrored = ("--mirror-url", str(place.path / "mirror"), "--mirror-interval", "50ms")
+    old = place.server("old", *STILL, *mirrored)
+    place.send(old)
+    old.command("export", "otel.logs", "--to", str(place.path / "rows.ndjson"), "--consumer", "c", "--log-port",
+                str(old.log_port), check=0)
+    acked = max(r.receipt[3] for r in place.book.requests if r.table == "logs")
+    old.stop()  # publishes; a state is put that has the lease
+    old.start()
+    place.forget(place.send(old, 1))
+    faults.wait_for(lambda: old.status()["mirror"]["queue_bytes"] == 0, what="the mirror")
+    log = old.status()["log"]["id"]
+    old.kill()
+    segments = place.path / "mirror" / log / "segments"
+    for segment in segments.iterdir():
+        shutil.rmtree(segment)
+    plan = place.recover("new", *mirrored[:2], "--without-tables")
+    assert "consumer    c has acknowledged" in plan, plan
+    place.recover("new", *mirrored[:2], "--apply")
+    new = place.server("new", *GOES)
+    assert all(r.receipt[3] > acked for r in place.send(new))
+    new.command("export", "otel.logs", "--to", str(place.path / "more.ndjson"), "--consumer", "c", "--log-port",
+                str(new.log_port), check=0)
+    assert len((place.path / "more.ndjson").read_text().splitlines()) == 9
+    place.finish(new)
+
+
 def test_takes_over_without_rows(place):
     old = place.server("old", *STILL)
     place.force(old)

@@ -510,6 +510,12 @@ static void check_producers(struct model *model, struct wal *wal)
             continue;
         enum wal_producer_verdict verdict = wal_producer_begin(
             wal, producer_of(w), remote[w], (struct hash128){0}, receipts, &count, &expected);
+        if (wal_incarnation(wal) > 1) { /* L30: of a recovered log, once */
+            if (verdict != WAL_PRODUCER_UNCERTAIN)
+                fail(model, "way back: producer %u is certain: %d", w, (int)verdict);
+            verdict = wal_producer_begin(wal, producer_of(w), remote[w], (struct hash128){0},
+                                         receipts, &count, &expected);
+        }
         if (verdict != WAL_PRODUCER_REPEAT && verdict != WAL_PRODUCER_OLD)
             fail(model, "way back: producer %u: %llu is stored, and not known: %d", w, U(remote[w]),
                  (int)verdict);
@@ -517,18 +523,11 @@ static void check_producers(struct model *model, struct wal *wal)
     }
 }
 
-static void back_main(void *context)
+static void check_back(struct model *model, struct wal *wal)
 {
-    struct model *model = context;
-    struct wal_options options = model->log_options;
-    struct wal *wal = NULL;
     struct error err;
     struct wal_scan *scan;
     struct wal_view view;
-    options.dir = back_dir;
-    options.budget_bytes = 1 << 30;
-    if (wal_open(sim_node_env(model->node), &options, &wal, &err) != STATUS_OK)
-        fail(model, "way back: %s", err.message);
     for (uint64_t number = 1; number <= model->item_count; number++) {
         struct item *item = &model->items[number];
         if (!is_needed(model, item))
@@ -546,7 +545,56 @@ static void back_main(void *context)
         totals.back++;
     }
     check_producers(model, wal);
+}
+
+static struct wal *open_back(struct model *model, const struct wal_restore *restore)
+{
+    struct wal_options options = model->log_options;
+    struct wal *wal = NULL;
+    struct error err;
+    options.dir = back_dir;
+    options.budget_bytes = 1 << 30;
+    options.restore = restore;
+    if (wal_open(sim_node_env(model->node), &options, &wal, &err) != STATUS_OK)
+        fail(model, "way back: %s", err.message);
+    return wal;
+}
+
+static void back_main(void *context)
+{
+    struct wal *wal = open_back(context, NULL);
+    check_back(context, wal);
     wal_close(wal);
+}
+
+/* The same by `log recover`, which also makes what is lost void, and starts once more. */
+static void recover_main(void *context)
+{
+    struct model *model = context;
+    struct env *env = sim_node_env(model->node);
+    struct store *store = NULL;
+    struct mirror_plan *plan = NULL;
+    struct wal_damage damage;
+    struct error err;
+    uint64_t voided;
+    if (store_open(env, mirror_dir, &store, &err) != STATUS_OK ||
+        mirror_plan_create(store, NULL, &plan, &err) != STATUS_OK ||
+        mirror_fetch(env, store, plan, back_dir, &err) != STATUS_OK)
+        fail(model, "recover: %s", err.message);
+    struct wal_restore restore = {.incarnation = plan->incarnation + 1};
+    mirror_plan_prove(plan, &restore);
+    struct wal *wal = open_back(model, &restore);
+    if (wal_repair(wal, &voided, &err) != STATUS_OK)
+        fail(model, "recover: %s", err.message);
+    check_back(model, wal);
+    wal_close(wal);
+    wal = open_back(model, NULL);
+    if (wal_damage_at(wal, 0, &damage))
+        fail(model, "recover: damage is left: %s", damage.where);
+    check_back(model, wal);
+    wal_close(wal);
+    mirror_plan_destroy(plan);
+    store_close(store);
 }
 
 static void look(struct model *model)
@@ -577,6 +625,10 @@ static void look(struct model *model)
     put_back(&look);
     if (sim_run(model->node, back_main, model) != SIM_ENDED)
         fail(model, "way back: %s", sim_exit_reason(model->node));
+    sim_disk_load(model->node, disk);
+    disk = sim_disk_save(model->node);
+    if (sim_run(model->node, recover_main, model) != SIM_ENDED)
+        fail(model, "recover: %s", sim_exit_reason(model->node));
     *sim_node_faults(model->node) = faults;
     sim_disk_load(model->node, disk);
 }

@@ -246,18 +246,10 @@ static enum status open_scratch(struct recovery *recovery, bool is_read_only, st
                                 struct error *err)
 {
     struct wal_options options = wal_options_default(recovery->scratch);
-    const struct mirror_plan *plan = recovery->plan;
     struct wal_restore *restore = &recovery->restore;
-    restore->log_id = plan->head.log_id;
-    restore->group_count = plan->head.group_count;
+    mirror_plan_prove(recovery->plan, restore);
     restore->known = recovery->known;
     restore->known_count = recovery->known_count;
-    if (plan->segment_count > 0) {
-        const struct mirror_segment *last = &plan->segments[plan->segment_count - 1];
-        restore->proven_segment = last->id;
-        restore->proven_unit = last->is_complete ? 0 : last->floor;
-        restore->proven_bytes = last->bytes;
-    }
     options.is_read_only = is_read_only;
     options.restore = restore;
     options.segment_bytes = recovery->invocation->settings.log_segment_bytes;

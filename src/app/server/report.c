@@ -85,6 +85,8 @@ static void put_log(struct json_writer *writer, struct server *server)
     json_write_object_begin(writer);
     put_text(writer, "id", id);
     put_u64(writer, "term", wal_term(wal));
+    put_u64(writer, "incarnation", wal_incarnation(wal));
+    put_u64(writer, "fenced_by", wal_fenced_by(wal));
     put_u64(writer, "groups", wal_group_count(wal));
     put_u64(writer, "synced_seq", wal_synced_end(wal, 0).seq);
     put_u64(writer, "budget_bytes", usage.budget_bytes);

@@ -270,3 +270,16 @@ enum status mirror_fetch(struct env *env, struct store *store, struct mirror_pla
     TRY(status);
     return sync_folders(env, dir, err);
 }
+
+void mirror_plan_prove(const struct mirror_plan *plan, struct wal_restore *restore)
+{
+    restore->log_id = plan->head.log_id;
+    restore->group_count = plan->head.group_count;
+    restore->proven_segment = 0;
+    if (plan->segment_count == 0)
+        return;
+    const struct mirror_segment *last = &plan->segments[plan->segment_count - 1];
+    restore->proven_segment = last->id;
+    restore->proven_unit = last->is_complete ? 0 : last->floor;
+    restore->proven_bytes = last->bytes;
+}

@@ -207,6 +207,8 @@ void mirror_plan_destroy(struct mirror_plan *plan); /* accepts NULL */
  * are those of the store and the directory. */
 enum status mirror_fetch(struct env *env, struct store *store, struct mirror_plan *plan,
                          const char *dir, struct error *err) MUST_CHECK;
+/* What of it is proven, after mirror_fetch: fills proven_... of `restore`, log id and groups. */
+void mirror_plan_prove(const struct mirror_plan *plan, struct wal_restore *restore);
 /* Raises the head's incarnation: from its next round on the writer before writes nothing more. */
 enum status mirror_head_raise(struct env *env, struct store *store, const struct mirror_plan *plan,
                               uint64_t incarnation, struct error *err) MUST_CHECK;

@@ -84,12 +84,7 @@ static void lose_and_recover(struct model *model)
                                   .known_count = model->before.seq  ? 2
                                                  : model->table.seq ? 1
                                                                     : 0};
-    if (plan->segment_count) {
-        const struct mirror_segment *last = &plan->segments[plan->segment_count - 1];
-        restore.proven_segment = last->id;
-        restore.proven_unit = last->is_complete ? 0 : last->floor;
-        restore.proven_bytes = last->bytes;
-    }
+    mirror_plan_prove(plan, &restore);
     m->log.options.restore = &restore;
     assert_ok(wal_open(env_real(), &m->log.options, &m->log.wal, &err));
     assert_ok(wal_repair(m->log.wal, &voided, &err));
