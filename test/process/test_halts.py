@@ -294,8 +294,10 @@ def swap(directory, copy, names=("log", "publish")):
 
 def take_copy(directory, to):
     to.mkdir()
+    # Before the segments, for it says how far they are synced, and the server may be running.
+    shutil.copytree(directory / "log/state", to / "log/state")
     for name in ("log", "publish"):
-        shutil.copytree(directory / name, to / name)
+        shutil.copytree(directory / name, to / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("state"))
     return to
 
 
