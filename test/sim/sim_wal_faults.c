@@ -338,7 +338,7 @@ static unsigned try_fault(const struct site *site, const struct fault *fault)
             printf("# %s, %s, %llu of %llu: %x %s\n", site->name, fault->name,
                    (unsigned long long)place, (unsigned long long)site->count, outcome,
                    world.last_words);
-        outcomes |= outcome;
+        outcomes |= world.seen < place ? 0 : outcome; /* where it befell anything */
     }
     return outcomes;
 }
