@@ -215,3 +215,46 @@ def test_a_dictionary_that_expands_without_end_is_refused(tmp_path):
     assert "d" in run("convert", tmp_path / "in.arrows", tmp_path / "out.parquet", check=5).stderr
     run("convert", tmp_path / "in.arrows", tmp_path / "out.arrow")
     assert (tmp_path / "out.arrow").stat().st_size < 3 << 20
+
+
+# ---- slots below a null struct, which say nothing ----
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.int32(), pa.uint16()])
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("hidden, words", [(0, []), (5, ["a", "b"])])
+def test_indices_below_null_structs_may_be_any(tmp_path, index, ending, hidden, words):
+    """Also where the dictionary has no entry that they could be of, and two structs further up."""
+    kind = pa.dictionary(index, pa.utf8())
+    indices = pa.array([hidden, 0 if words else hidden, hidden], index)
+    inner = pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.utf8()), safe=False)
+    nulls = pa.array([True, not words, True])
+    one = pa.StructArray.from_arrays([inner], fields=[pa.field("v", kind, False)], mask=nulls)
+    two = pa.StructArray.from_arrays(
+        [pa.StructArray.from_arrays([inner], fields=[pa.field("v", kind, False)])], names=["s"], mask=nulls)
+    batch = pa.record_batch({"one": one, "two": two})
+    write(tmp_path / f"in.{ending}", [batch])
+    for out in ENDINGS:
+        run("convert", "--force", tmp_path / f"in.{ending}", tmp_path / f"out.{out}")
+        assert [b.to_pylist() for b in read(tmp_path / f"out.{out}")] == [batch.to_pylist()]
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.int32()])
+def test_indices_of_nothing_are_refused(tmp_path, index):
+    """In a list below the null struct too: its slots are not the struct's."""
+    inner = pa.DictionaryArray.from_arrays(pa.array([0, 5], index), pa.array(["a"]), safe=False)
+    struct = pa.StructArray.from_arrays([inner], names=["v"], mask=pa.array([True, False]))
+    lists = pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 2, 2], inner)], names=["v"],
+                                       mask=pa.array([False, True]))
+    for column in (struct, lists):
+        write(tmp_path / "in.arrow", [pa.record_batch({"c": column})])
+        assert "dictionary index out of range" in run("arrow", "verify", tmp_path / "in.arrow", check=2).stderr
+
+
+def test_a_null_entry_is_no_value_of_a_required_column(tmp_path):
+    for used, code in (([0, 0], 0), ([0, 1], 2)):
+        values = pa.DictionaryArray.from_arrays(pa.array(used, pa.int32()), pa.array(["a", None]))
+        schema = pa.schema([pa.field("c", values.type, False)])
+        write(tmp_path / "in.arrow", [pa.record_batch([values], schema=schema)])
+        done = run("convert", "--force", tmp_path / "in.arrow", tmp_path / "out.arrows", check=code)
+        assert code == 0 or "column c: null in a column that has none (slot 1)" in done.stderr
+    assert read(tmp_path / "out.arrows")[0].to_pylist() == [{"c": "a"}, {"c": "a"}]

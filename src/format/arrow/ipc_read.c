@@ -280,6 +280,24 @@ static enum status read_children(struct batch_reader *batch, const struct arrow_
     return STATUS_OK;
 }
 
+/* The children, whose slots `hiding` may hide. */
+static enum status read_hidden_by(struct batch_reader *batch, const struct hiding *hiding,
+                                  const struct arrow_field *field, struct arrow_array *array)
+{
+    const struct hiding *around = batch->making.hiding;
+    batch->making.hiding = hiding;
+    enum status status = read_children(batch, field, array);
+    batch->making.hiding = around;
+    return status;
+}
+
+static enum status read_struct(struct batch_reader *batch, const struct arrow_field *field,
+                               struct arrow_array *array)
+{
+    struct hiding hiding = {.array = array, .around = batch->making.hiding};
+    return read_hidden_by(batch, &hiding, field, array);
+}
+
 /* The entries of a map: a struct that is never null and adds nothing. */
 static enum status read_entries(struct batch_reader *batch, int64_t *out_length)
 {
@@ -325,7 +343,7 @@ static enum status read_list(struct batch_reader *batch, const struct arrow_fiel
         TRY(take_offsets(batch, array->length, &array->offsets));
     if (field->type == ARROW_MAP)
         TRY(read_entries(batch, &entries));
-    TRY(read_children(batch, field, array));
+    TRY(read_hidden_by(batch, NULL, field, array));
     if (field->type == ARROW_MAP &&
         (array->children[0].length != entries || array->children[1].length != entries))
         return fail(batch, NULL, "keys and values of different counts");
@@ -355,7 +373,8 @@ static enum status read_dictionary_field(struct batch_reader *batch,
                          "arrow: column %.100s: no dictionary yet", field->name);
     if (field->origin && field->origin->index_bits)
         return take_indices(batch, field->origin, array);
-    return take_values(batch, array->length * (int64_t)sizeof(int32_t), &array->values);
+    TRY(take_values(batch, array->length * (int64_t)sizeof(int32_t), &array->values));
+    return hide_indices(&batch->making, array);
 }
 
 /* The column itself has no buffers: its children have its ends and its values. */
@@ -373,7 +392,10 @@ static enum status read_run_ends(struct batch_reader *batch, const struct arrow_
         return fail(batch, batch->nodes - 16, "runs without an end");
     TRY(take_buffer(batch, &validity));
     TRY(take_values(batch, end_count * (int64_t)width, &ends));
+    const struct hiding *around = batch->making.hiding;
+    batch->making.hiding = NULL; /* the values have other slots */
     TRY(read_checked(batch, field, true, &values, &is_canonical));
+    batch->making.hiding = around;
     batch->making.field = field;
     if (values.length != end_count)
         return fail(batch, NULL, "another number of runs than of their values");
@@ -431,7 +453,7 @@ static enum status read_slots(struct batch_reader *batch, const struct arrow_fie
     case LAYOUT_LIST:
         return read_list(batch, field, array);
     case LAYOUT_STRUCT:
-        return read_children(batch, field, array);
+        return read_struct(batch, field, array);
     case LAYOUT_NULL:
         break;
     }

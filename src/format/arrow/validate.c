@@ -41,7 +41,19 @@ static bool null_slots_are_zero(const struct arrow_array *array, const void *val
 struct parent {
     const struct arrow_array *array;
     int64_t each;
+    const struct parent *around; /* what the parent's slots belong to */
 };
+
+/* Whether a null around the slot says nothing about it. */
+static bool is_below_null(const struct parent *parent, int64_t slot)
+{
+    for (; parent; parent = parent->around) {
+        slot /= parent->each;
+        if (!arrow_is_valid(parent->array, slot))
+            return true;
+    }
+    return false;
+}
 
 static enum status check_validity(const struct arrow_field *field, struct arrow_array *array,
                                   const struct parent *parent, struct array_checking *checking,
@@ -59,10 +71,8 @@ static enum status check_validity(const struct arrow_field *field, struct arrow_
         array->validity = NULL;
     if (field->is_nullable || array->null_count == 0)
         return STATUS_OK;
-    /* A parent that is null says nothing about its children. */
     for (int64_t i = 0; i < array->length; i++)
-        if (!arrow_is_valid(array, i) &&
-            (!parent || arrow_is_valid(parent->array, i / parent->each)))
+        if (!arrow_is_valid(array, i) && !is_below_null(parent, i))
             return wrong(field, checking, array->validity + i / 8, i,
                          "null in a column that has none", err);
     return STATUS_OK;
@@ -108,13 +118,19 @@ static enum status check_text(const struct arrow_field *field, const struct arro
 }
 
 static enum status check_indices(const struct arrow_field *field, const struct arrow_array *array,
-                                 struct array_checking *checking, struct error *err)
+                                 const struct parent *parent, struct array_checking *checking,
+                                 struct error *err)
 {
     const int32_t *indices = array->values;
     int64_t count = array->dictionary->length;
+    bool may_refer_to_null = field->is_nullable || !array->dictionary->validity;
     for (int64_t i = 0; i < array->length; i++)
         if ((indices[i] < 0 || indices[i] >= count) && arrow_is_valid(array, i))
             return wrong(field, checking, &indices[i], i, "dictionary index out of range", err);
+    for (int64_t i = 0; !may_refer_to_null && i < array->length; i++)
+        if (arrow_is_valid(array, i) && !arrow_is_valid(array->dictionary, indices[i]) &&
+            !is_below_null(parent, i))
+            return wrong(field, checking, &indices[i], i, "null in a column that has none", err);
     return STATUS_OK;
 }
 
@@ -123,11 +139,12 @@ static enum status check(const struct arrow_field *field, struct arrow_array *ar
                          struct error *err);
 
 static enum status check_list(const struct arrow_field *field, struct arrow_array *array,
-                              struct array_checking *checking, struct error *err)
+                              const struct parent *parent, struct array_checking *checking,
+                              struct error *err)
 {
     TRY(check_offsets(field, array, checking, err));
     int64_t size = origin_kind(field) == ARROW_ORIGIN_FIXED_LIST ? field->origin->list_size : 0;
-    struct parent parent = {.array = array, .each = size};
+    struct parent slots = {.array = array, .each = size, .around = parent};
     bool has_fillers = size && array->offsets[array->length] == array->length * size &&
                        array->children[0].length == array->length * size;
     for (uint32_t i = 0; i < field->child_count; i++) {
@@ -136,21 +153,22 @@ static enum status check_list(const struct arrow_field *field, struct arrow_arra
         if (array->offsets[array->length] > array->children[i].length)
             return wrong(field, checking, &array->offsets[array->length], array->length,
                          "offsets past the elements", err);
-        TRY(check(&field->children[i], &array->children[i], has_fillers ? &parent : NULL, checking,
+        TRY(check(&field->children[i], &array->children[i], has_fillers ? &slots : NULL, checking,
                   err));
     }
     return STATUS_OK;
 }
 
 static enum status check_dictionary(const struct arrow_field *field, struct arrow_array *array,
-                                    struct array_checking *checking, struct error *err)
+                                    const struct parent *parent, struct array_checking *checking,
+                                    struct error *err)
 {
     struct arrow_field values = dictionary_value_field(field);
     if (!array->dictionary)
         return invalid(field, err, "no dictionary");
     if (!checking->trusts_dictionaries)
         TRY(check(&values, array->dictionary, NULL, checking, err));
-    TRY(check_indices(field, array, checking, err));
+    TRY(check_indices(field, array, parent, checking, err));
     checking->is_canonical =
         checking->is_canonical && null_slots_are_zero(array, array->values, sizeof(int32_t));
     return STATUS_OK;
@@ -162,7 +180,7 @@ static enum status check(const struct arrow_field *field, struct arrow_array *ar
 {
     TRY(check_validity(field, array, parent, checking, err));
     if (field->is_dictionary)
-        return check_dictionary(field, array, checking, err);
+        return check_dictionary(field, array, parent, checking, err);
     switch (type_layout(field->type)) {
     case LAYOUT_NULL:
         return STATUS_OK;
@@ -179,10 +197,10 @@ static enum status check(const struct arrow_field *field, struct arrow_array *ar
         TRY(check_offsets(field, array, checking, err));
         return field->type == ARROW_UTF8 ? check_text(field, array, checking, err) : STATUS_OK;
     case LAYOUT_LIST:
-        return check_list(field, array, checking, err);
+        return check_list(field, array, parent, checking, err);
     case LAYOUT_STRUCT:
         for (uint32_t i = 0; i < field->child_count; i++) {
-            struct parent slots = {.array = array, .each = 1};
+            struct parent slots = {.array = array, .each = 1, .around = parent};
             if (array->children[i].length != array->length)
                 return invalid(&field->children[i], err, "another length than its struct's");
             TRY(check(&field->children[i], &array->children[i], &slots, checking, err));
