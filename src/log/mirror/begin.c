@@ -14,7 +14,8 @@ struct listing {
     struct mirror_header *names; /* ranges of this incarnation */
     size_t count, capacity;
     uint64_t state_number;
-    bool has_lower, has_higher;
+    uint64_t highest; /* incarnation */
+    bool has_lower;
 };
 
 struct span mirror_name_of(const struct mirror *mirror, const struct store_object *object)
@@ -34,7 +35,8 @@ static enum status listing_add(void *context, const struct store_object *object,
     if (!mirror_name_parse(mirror_name_of(mirror, object), &name))
         return STATUS_OK;
     listing->has_lower |= name.incarnation < mirror->incarnation;
-    listing->has_higher |= name.incarnation > mirror->incarnation;
+    if (name.incarnation > listing->highest)
+        listing->highest = name.incarnation;
     if (name.kind == MIRROR_STATE) {
         if (name.id > listing->state_number)
             listing->state_number = name.id;
@@ -67,6 +69,14 @@ static enum status halted(const struct mirror *mirror, const char *why, struct e
                      store_root(mirror->store), why);
 }
 
+/* Nothing may go on here, in the tables as little as in the mirror (L36). */
+static enum status recovered_elsewhere(struct mirror *mirror, uint64_t incarnation,
+                                       struct error *err)
+{
+    TRY(wal_fence(mirror->wal, incarnation, err));
+    return halted(mirror, "this log was recovered elsewhere, and goes on there", err);
+}
+
 static enum status head_read(struct mirror *mirror, struct mirror_head *out_head, struct error *err)
 {
     struct buf text = {0};
@@ -80,14 +90,25 @@ static enum status head_read(struct mirror *mirror, struct mirror_head *out_head
     if (!log_id_equal(out_head->log_id, mirror->log_id))
         return halted(mirror, "its head is another log's", err);
     if (out_head->incarnation > mirror->incarnation)
-        return halted(mirror, "this log was recovered elsewhere, and goes on there", err);
+        return recovered_elsewhere(mirror, out_head->incarnation, err);
     return STATUS_OK;
+}
+
+static bool is_our_head(const struct mirror *mirror, const struct mirror_head *head)
+{
+    return head->incarnation == mirror->incarnation && head->writer == mirror->writer;
 }
 
 enum status mirror_head_check(struct mirror *mirror, struct error *err)
 {
     struct mirror_head head;
-    return head_read(mirror, &head, err);
+    TRY(head_read(mirror, &head, err));
+    if (head.incarnation == mirror->incarnation && head.writer != mirror->writer)
+        return halted(mirror,
+                      "another server began to write to it as this log: one of the two is a copy; "
+                      "stop that one, and start the other again",
+                      err);
+    return STATUS_OK;
 }
 
 static enum status head_put(struct mirror *mirror, struct error *err)
@@ -96,6 +117,7 @@ static enum status head_put(struct mirror *mirror, struct error *err)
     struct mirror_head head = {.log_id = mirror->log_id,
                                .incarnation = mirror->incarnation,
                                .group_count = mirror->group_count,
+                               .writer = mirror->writer,
                                .made_ms = env_wall_ns(mirror->env) / 1000000};
     mirror_head_encode(&text, &head);
     enum status status = buf_status(&text, "mirror: head", err);
@@ -157,10 +179,11 @@ static enum status progress_add(struct mirror *mirror, uint64_t segment_id, uint
     return STATUS_OK;
 }
 
-/* One segment's ranges: what they hold is confirmed, what lies behind a gap goes. */
+/* One segment's ranges: what they hold is confirmed, what lies behind a gap goes, unless the place
+ * is not ours yet. */
 static enum status take_segment(struct mirror *mirror, const struct mirror_header *ranges,
                                 size_t count, const struct wal_extent *extent, uint64_t known_id,
-                                struct error *err)
+                                bool is_ours, struct error *err)
 {
     char name[MIRROR_NAME_BYTES], directory[MIRROR_NAME_BYTES];
     uint64_t end = covered(ranges, count);
@@ -179,7 +202,7 @@ static enum status take_segment(struct mirror *mirror, const struct mirror_heade
         TRY(is_same_segment(mirror, &ranges[0], &is_same, err));
     if (!is_same)
         return halted(mirror, "it holds another segment of the same number", err);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && is_ours; i++) {
         if (ranges[i].from <= end)
             continue;
         mirror_name_put(&ranges[i], name);
@@ -196,7 +219,7 @@ static enum status take_segment(struct mirror *mirror, const struct mirror_heade
 }
 
 static enum status take_all(struct mirror *mirror, const struct listing *listing,
-                            const struct wal_extent *extents, size_t extent_count,
+                            const struct wal_extent *extents, size_t extent_count, bool is_ours,
                             struct error *err)
 {
     uint64_t first_id, known_id = wal_segment_newest(mirror->wal, &first_id);
@@ -207,45 +230,53 @@ static enum status take_all(struct mirror *mirror, const struct listing *listing
              next++)
             continue;
         TRY(take_segment(mirror, &listing->names[i], next - i,
-                         find_extent(extents, extent_count, listing->names[i].id), known_id, err));
+                         find_extent(extents, extent_count, listing->names[i].id), known_id,
+                         is_ours, err));
     }
     return STATUS_OK;
 }
 
-enum status mirror_begin(struct mirror *mirror, struct error *err)
+static enum status look(struct mirror *mirror, bool *out_is_ours, struct error *err)
 {
     struct listing listing = {.mirror = mirror};
     struct wal_extent *extents = NULL;
     struct mirror_head head;
     size_t extent_count = 0;
     enum status status = head_read(mirror, &head, err);
-    bool has_head = status == STATUS_OK && head.incarnation == mirror->incarnation;
+    *out_is_ours = status == STATUS_OK && is_our_head(mirror, &head);
     mirror->progress_count = 0;
     if (status == STATUS_NOT_FOUND)
         status = STATUS_OK;
     TRY(status);
     TRY_OR_DONE(status, store_list(mirror->store, "segments/", listing_add, &listing, err));
     TRY_OR_DONE(status, store_list(mirror->store, "state/", listing_add, &listing, err));
-    if (listing.has_higher) {
-        status = halted(mirror, "this log was recovered elsewhere, and goes on there", err);
-        goto done;
-    }
+    if (listing.highest > mirror->incarnation)
+        TRY_OR_DONE(status, recovered_elsewhere(mirror, listing.highest, err));
     if (listing.count)
         qsort(listing.names, listing.count, sizeof *listing.names, compare_ranges);
     extents = mirror_extents(mirror, 0, &extent_count, NULL);
-    if (!extents)
-        status = error_set(err, STATUS_NO_MEMORY, "mirror: out of memory");
-    if (status == STATUS_OK)
-        status = take_all(mirror, &listing, extents, extent_count, err);
-    if (status == STATUS_OK && !has_head)
-        status = head_put(mirror, err);
-    if (status != STATUS_OK)
-        goto done;
+    status = extents ? take_all(mirror, &listing, extents, extent_count, *out_is_ours, err)
+                     : error_set(err, STATUS_NO_MEMORY, "mirror: out of memory");
     mirror->state_number = listing.state_number;
     mirror->has_lower = listing.has_lower;
-    mirror->has_written = true;
 done:
     mem_free(extents);
     mem_free(listing.names);
     return status;
+}
+
+/* From when the head is ours nobody else confirms anything, so that the second look sees all that
+ * anybody did. The first is for a place that is not to be taken from somebody who knows more. */
+enum status mirror_begin(struct mirror *mirror, struct error *err)
+{
+    bool is_ours;
+    TRY(look(mirror, &is_ours, err));
+    if (!is_ours) {
+        TRY(head_put(mirror, err));
+        TRY(look(mirror, &is_ours, err));
+    }
+    if (!is_ours)
+        return error_set(err, STATUS_CONFLICT, "mirror: its head was replaced meanwhile");
+    mirror->has_written = true;
+    return STATUS_OK;
 }

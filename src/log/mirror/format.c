@@ -152,7 +152,7 @@ enum status mirror_root(const char *url, struct log_id id, char out[STORE_URI_BY
 
 void mirror_head_encode(struct buf *out, const struct mirror_head *head)
 {
-    char id[LOG_ID_TEXT_BYTES];
+    char id[LOG_ID_TEXT_BYTES], writer[17];
     struct json_writer json;
     log_id_to_text(head->log_id, id);
     json_writer_init(&json, out);
@@ -167,6 +167,9 @@ void mirror_head_encode(struct buf *out, const struct mirror_head *head)
     json_write_u64(&json, head->incarnation);
     json_write_key(&json, "groups");
     json_write_u64(&json, head->group_count);
+    json_write_key(&json, "writer");
+    snprintf(writer, sizeof writer, "%016" PRIx64, head->writer);
+    json_write_text(&json, writer);
     json_write_key(&json, "made_ms");
     json_write_i64(&json, head->made_ms);
     json_write_object_end(&json);
@@ -185,6 +188,8 @@ enum status mirror_head_decode(struct span text, struct mirror_head *out_head, s
         goto done;
     const char *format = status == STATUS_OK ? json_get_text(value, "format") : NULL;
     const char *id = status == STATUS_OK ? json_get_text(value, "log_id") : NULL;
+    const char *writer = status == STATUS_OK ? json_get_text(value, "writer") : NULL;
+    uint8_t number[8] = {0}; /* big-endian */
     if (!format || strcmp(format, format_name) != 0 || !json_get_i64(value, "version", &version))
         status = error_set(err, STATUS_CORRUPT, "mirror: no head of a mirror");
     else if (version != VERSION)
@@ -192,12 +197,16 @@ enum status mirror_head_decode(struct span text, struct mirror_head *out_head, s
     else if (!id || !log_id_from_text(id, strlen(id), &head.log_id) ||
              !json_get_i64(value, "incarnation", &incarnation) || incarnation < 1 ||
              !json_get_i64(value, "groups", &groups) || groups < 1 || groups > UINT32_MAX ||
-             !json_get_i64(value, "made_ms", &head.made_ms))
+             !json_get_i64(value, "made_ms", &head.made_ms) ||
+             (writer && !hex_decode(number, sizeof number, writer, strlen(writer))))
         status = error_set(err, STATUS_CORRUPT, "mirror: a head without what it should tell");
     if (status != STATUS_OK)
         goto done;
     head.incarnation = (uint64_t)incarnation;
     head.group_count = (uint32_t)groups;
+    head.writer = 0;
+    for (size_t i = 0; i < sizeof number; i++)
+        head.writer = head.writer << 8 | number[i];
     *out_head = head;
 done:
     arena_deinit(&arena);

@@ -273,6 +273,7 @@ void mirror_vanished(struct mirror *mirror)
     for (uint32_t g = 0; g < mirror->group_count; g++)
         mirror->planned_seqs[g] = 0;
     mirror->wants_flush = true;
+    mirror->is_in_doubt = false;
     env_unlock(mirror->lock);
     mirror->has_state = false;
 }
@@ -336,6 +337,8 @@ enum status mirror_create(struct env *env, const struct mirror_options *options,
     mirror->wal = wal;
     mirror->log_id = wal_log_id(wal);
     mirror->incarnation = wal_incarnation(wal);
+    while (!mirror->writer)
+        env_random(env, &mirror->writer, sizeof mirror->writer);
     mirror->group_count = wal_group_count(wal);
     mirror->tail = &mirror->head;
     mirror->lock = env_mutex_create(env);
@@ -577,8 +580,8 @@ enum status mirror_check(struct mirror *mirror, struct error *err)
 
 const char *mirror_step_name(enum mirror_step step)
 {
-    static const char *const names[MIRROR_STEPS] = {"begin",  "read",  "put",
-                                                    "verify", "state", "sweep"};
+    static const char *const names[MIRROR_STEPS] = {"begin",   "read",  "put",  "verify",
+                                                    "confirm", "state", "sweep"};
     return names[step];
 }
 

@@ -57,6 +57,7 @@ struct mirror_head {
     struct log_id log_id;
     uint64_t incarnation;
     uint32_t group_count;
+    uint64_t writer; /* random, of the one start that may write; 0: of none yet */
     int64_t made_ms;
 };
 
@@ -133,10 +134,11 @@ bool mirror_wait_cancel(struct mirror *mirror, struct mirror_waiter *waiter);
 
 /* What a failure was of. */
 enum mirror_step {
-    MIRROR_BEGIN,  /* head and list */
-    MIRROR_READ,   /* the log's own file */
-    MIRROR_PUT,    /* a range */
-    MIRROR_VERIFY, /* a range, after it */
+    MIRROR_BEGIN,   /* head and list */
+    MIRROR_READ,    /* the log's own file */
+    MIRROR_PUT,     /* a range */
+    MIRROR_VERIFY,  /* a range, after it */
+    MIRROR_CONFIRM, /* the head, after that */
     MIRROR_PUT_STATE,
     MIRROR_SWEEP,
     MIRROR_STEPS,

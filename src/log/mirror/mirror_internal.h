@@ -49,7 +49,7 @@ struct mirror {
     struct wal *wal;
     struct store *store; /* its root is the log's */
     struct log_id log_id;
-    uint64_t incarnation;
+    uint64_t incarnation, writer;
     uint32_t group_count;
     struct env_mutex *lock;
     struct env_cond *work, *tidy, *moved; /* uploads; the tidying thread; mirror_stop */
@@ -57,8 +57,8 @@ struct mirror {
 
     /* all guarded by lock from here */
     bool is_begun, is_planning, is_refused, is_hurrying, is_stopping, is_failing;
-    bool wants_flush;
-    struct error why; /* of is_refused, or of the last failure */
+    bool wants_flush, is_in_doubt; /* the head is to be read at once */
+    struct error why;              /* of is_refused, or of the last failure */
     struct upload *head, **tail;
     size_t queued, busy;
     uint64_t queued_bytes; /* of ranges that are not DONE */
@@ -120,7 +120,8 @@ void mirror_vanished(struct mirror *mirror);
 enum status mirror_begin(struct mirror *mirror, struct error *err) MUST_CHECK;
 /* The name of an object below the log's root; of another one it is empty. */
 struct span mirror_name_of(const struct mirror *mirror, const struct store_object *object);
-/* Whether the head is still ours. HALTED: a newer incarnation's; NOT_FOUND: it is gone. */
+/* Whether the head is still ours. HALTED: a newer incarnation's, which also fences the log, or
+ * another server's; NOT_FOUND: it is gone. Lock not held. */
 enum status mirror_head_check(struct mirror *mirror, struct error *err) MUST_CHECK;
 
 /* ---- upload.c; lock held, and given up meanwhile ---- */

@@ -204,6 +204,7 @@ enum status mirror_head_raise(struct env *env, struct store *store, const struct
     if (head.incarnation >= incarnation)
         return STATUS_OK;
     head.incarnation = incarnation;
+    head.writer = 0;
     head.made_ms = env_wall_ns(env) / 1000000;
     TRY(store_uri_join(plan->root, "head", uri, err));
     mirror_head_encode(&text, &head);

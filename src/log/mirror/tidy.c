@@ -232,9 +232,12 @@ void mirror_tidy(struct mirror *mirror, bool is_forced)
     enum mirror_step step = MIRROR_BEGIN;
     enum status status = STATUS_OK;
     int64_t now = env_mono_ns(mirror->env);
+    env_lock(mirror->lock);
+    bool is_in_doubt = mirror->is_in_doubt;
+    env_unlock(mirror->lock);
     if (!is_forced && mirror->tidy_attempts && now < mirror->next_tidy_ns)
         return;
-    if (is_forced || now >= mirror->next_head_ns) {
+    if (is_forced || is_in_doubt || now >= mirror->next_head_ns) {
         status = mirror_head_check(mirror, &err);
         mirror->next_head_ns = now + (int64_t)mirror->options.head_ms * 1000000;
     }
@@ -248,6 +251,11 @@ void mirror_tidy(struct mirror *mirror, bool is_forced)
         mirror_failed(mirror, step, &err);
         mirror->next_tidy_ns = now + mirror_back_off_ns(mirror, mirror->tidy_attempts++);
     } else {
+        if (mirror->tidy_attempts)
+            mirror_works(mirror);
         mirror->tidy_attempts = 0;
+        env_lock(mirror->lock);
+        mirror->is_in_doubt = false;
+        env_unlock(mirror->lock);
     }
 }

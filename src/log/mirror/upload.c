@@ -230,7 +230,8 @@ static enum status range_copy(struct mirror *mirror, const struct upload *upload
     if (object.bytes != buffer->length)
         return error_set(err, STATUS_CORRUPT, "mirror: %s has %llu bytes after a put of %zu", name,
                          (unsigned long long)object.bytes, buffer->length);
-    return STATUS_OK;
+    *out_step = MIRROR_CONFIRM;
+    return mirror_head_check(mirror, err);
 }
 
 /* What is confirmed at the front of the queue leaves it. Lock held, and given up meanwhile. */
@@ -260,14 +261,21 @@ static void upload_run(struct mirror *mirror, struct upload *upload, struct buf 
     env_unlock(mirror->lock);
     enum status status = range_copy(mirror, upload, buffer, &step, &err);
     bool is_gone = step == MIRROR_READ && status == STATUS_RECLAIMED;
-    if (status != STATUS_OK && !is_gone)
+    bool is_in_doubt = step == MIRROR_CONFIRM && status == STATUS_NOT_FOUND;
+    if (step == MIRROR_CONFIRM && status == STATUS_HALTED)
+        mirror_refuse(mirror, &err);
+    else if (status != STATUS_OK && !is_gone && !is_in_doubt)
         mirror_failed(mirror, step, &err);
-    else
+    else if (!is_in_doubt)
         mirror_works(mirror);
     if (is_gone)
         mirror_abandon(mirror, upload->segment_id);
     env_lock(mirror->lock);
     mirror->busy--;
+    if (is_in_doubt) { /* there is no head: whoever looks after it begins again */
+        mirror->is_in_doubt = true;
+        env_signal(mirror->tidy);
+    }
     if (status != STATUS_OK && !is_gone) {
         upload->step = UPLOAD_READY;
         upload->next_try_ns =

@@ -103,15 +103,18 @@ void test_head(void **context)
     struct buf text = {0};
     struct mirror_head head = {
         .log_id = range.log_id, .incarnation = 3, .group_count = 2, .made_ms = 1700000000000};
+    head.writer = 0xfedcba9876543210;
     struct mirror_head read = {0};
     mirror_head_encode(&text, &head);
     buf_put_byte(&text, '\0');
     assert_string_equal((char *)text.data,
                         "{\"format\":\"sluice mirror\",\"version\":0,"
                         "\"log_id\":\"0102030405060708090a0b0c0d0e0f10\",\"incarnation\":3,"
-                        "\"groups\":2,\"made_ms\":1700000000000}\n");
+                        "\"groups\":2,\"writer\":\"fedcba9876543210\","
+                        "\"made_ms\":1700000000000}\n");
     assert_ok(mirror_head_decode(span_of(text.data, text.length - 1), &read, &err));
     assert_true(log_id_equal(read.log_id, head.log_id));
+    assert_true(read.writer == head.writer);
     assert_true(read.incarnation == 3 && read.group_count == 2 && read.made_ms == head.made_ms);
     static const char *const bad[] = {
         "",
@@ -124,6 +127,9 @@ void test_head(void **context)
         "{\"format\":\"sluice mirror\",\"version\":0,"
         "\"log_id\":\"0102030405060708090a0b0c0d0e0f10\",\"incarnation\":0,"
         "\"groups\":2,\"made_ms\":1}",
+        "{\"format\":\"sluice mirror\",\"version\":0,"
+        "\"log_id\":\"0102030405060708090a0b0c0d0e0f10\",\"incarnation\":1,"
+        "\"groups\":2,\"writer\":\"12\",\"made_ms\":1}",
     };
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         assert_status(STATUS_CORRUPT, mirror_head_decode(span_of_text(bad[i]), &read, &err));

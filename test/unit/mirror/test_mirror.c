@@ -263,17 +263,12 @@ static void test_refuses(void **state)
     mirrored_init(&m, "mirror");
     append_many(&m, 0, 20);
     struct mirror_head head = {
-        .log_id = wal_log_id(m.log.wal), .incarnation = 2, .group_count = 1, .made_ms = 1};
+        .log_id = wal_log_id(m.log.wal), .incarnation = 1, .group_count = 1, .made_ms = 1};
+    head.log_id.bytes[0] ^= 1;
     put_head(&m, head);
     assert_status(STATUS_HALTED, mirror_run_once(m.mirror, &err));
     assert_status(STATUS_HALTED, mirror_check(m.mirror, &err));
-    assert_non_null(strstr(err.message, "recovered elsewhere"));
     assert_true(mirror_stats(m.mirror).condition == MIRROR_REFUSED);
-    head.log_id.bytes[0] ^= 1;
-    head.incarnation = 1;
-    put_head(&m, head);
-    mirrored_reopen(&m);
-    assert_status(STATUS_HALTED, mirror_run_once(m.mirror, &err));
     snprintf(path, sizeof path, "%s/head", m.url);
     assert_ok(files_replace(env_real(), path, "{}", 2, &err));
     mirrored_reopen(&m);
@@ -281,15 +276,6 @@ static void test_refuses(void **state)
     assert_ok(files_remove(env_real(), path, &err));
     mirrored_reopen(&m);
     assert_ok(mirror_run_once(m.mirror, &err));
-
-    /* One that begins while it runs. */
-    head.log_id.bytes[0] ^= 1;
-    head.incarnation = 2;
-    put_head(&m, head);
-    append_many(&m, 20, 1);
-    assert_status(STATUS_HALTED, mirror_run_once(m.mirror, &err));
-    head.incarnation = 1;
-    put_head(&m, head);
 
     /* The data directory is an older copy than the mirror. */
     mirrored_close(&m);
@@ -307,6 +293,71 @@ static void test_refuses(void **state)
     mirrored_open(&m);
     assert_status(STATUS_HALTED, mirror_run_once(m.mirror, &err));
     assert_non_null(strstr(err.message, "old copy"));
+    assert_true(wal_fenced_by(m.log.wal) == 0);
+    mirrored_deinit(&m);
+}
+
+/* What was on its way when somebody began to recover is not confirmed: he may have read the list
+ * before. The log is fenced (L36), at once and after a restart. */
+static void test_recovered_elsewhere(void **state)
+{
+    struct error err;
+    struct mirrored m;
+    (void)state;
+    mirrored_init(&m, "mirror");
+    uint64_t seq = append_many(&m, 0, 20);
+    assert_ok(mirror_run_once(m.mirror, &err));
+    assert_true(append_many(&m, 20, 1) > seq);
+    put_head(&m, (struct mirror_head){
+                     .log_id = wal_log_id(m.log.wal), .incarnation = 2, .group_count = 1});
+    assert_status(STATUS_HALTED, mirror_run_once(m.mirror, &err));
+    assert_status(STATUS_HALTED, mirror_check(m.mirror, &err));
+    assert_non_null(strstr(err.message, "recovered elsewhere"));
+    assert_true(mirror_stats(m.mirror).condition == MIRROR_REFUSED);
+    assert_true(mirror_confirmed(m.mirror, 0) == seq);
+    assert_true(wal_fenced_by(m.log.wal) == 2);
+    mirrored_deinit(&m);
+
+    mirrored_init(&m, "mirror");
+    append_many(&m, 0, 20);
+    put_head(&m, (struct mirror_head){
+                     .log_id = wal_log_id(m.log.wal), .incarnation = 3, .group_count = 1});
+    assert_status(STATUS_HALTED, mirror_run_once(m.mirror, &err));
+    assert_true(wal_fenced_by(m.log.wal) == 3);
+    mirrored_deinit(&m);
+}
+
+/* A copy of the data directory is started beside the original: from then on only one of them is
+ * told that something is in the mirror. */
+static void test_two_of_one_log(void **state)
+{
+    struct error err;
+    struct mirrored m, copy;
+    char command[1000];
+    (void)state;
+    mirrored_init(&m, "mirror");
+    uint64_t seq = append_many(&m, 0, 20);
+    assert_ok(mirror_run_once(m.mirror, &err));
+    copy = m;
+    snprintf(copy.log.dir, sizeof copy.log.dir, "%s-copy", m.log.dir);
+    snprintf(command, sizeof command, "cp -a '%s' '%s'", m.log.dir, copy.log.dir);
+    assert_int_equal(system(command), 0);
+    copy.log.options.dir = copy.log.dir;
+    fixture_open(&copy.log);
+    mirrored_open(&copy);
+    append_many(&copy, 100, 3);
+    assert_ok(mirror_run_once(copy.mirror, &err));
+    assert_true(append_many(&m, 20, 3) > seq);
+    assert_status(STATUS_HALTED, mirror_run_once(m.mirror, &err));
+    assert_non_null(strstr(err.message, "another server"));
+    assert_true(mirror_confirmed(m.mirror, 0) == seq && wal_fenced_by(m.log.wal) == 0);
+    /* Nor does it take the place back: the copy knows more. */
+    mirrored_reopen(&m);
+    assert_status(STATUS_HALTED, mirror_run_once(m.mirror, &err));
+    append_many(&copy, 103, 3);
+    assert_ok(mirror_run_once(copy.mirror, &err));
+    mirrored_close(&copy);
+    remove_everything(copy.log.dir);
     mirrored_deinit(&m);
 }
 
@@ -415,6 +466,8 @@ int main(void)
         cmocka_unit_test(test_sweeps_what_tables_have),
         cmocka_unit_test(test_passes_over_what_tables_have),
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_recovered_elsewhere),
+        cmocka_unit_test(test_two_of_one_log),
         cmocka_unit_test(test_after_a_recovery),
         cmocka_unit_test(test_comes_back),
         cmocka_unit_test(test_waiters),
