@@ -245,6 +245,39 @@ def test_the_old_machine_comes_back(place):
     place.finish(new, logs={copy.log_id: [fresh]})
 
 
+@pytest.mark.parametrize("runs", [True, False], ids=["the new one runs later", "the new one never runs"])
+def test_the_old_machine_comes_back_first(place, runs):
+    """Before the recovered log was started, no table tells of it; the mirror does (L36)."""
+    mirrored = ("--mirror-url", f"file://{place.path}/mirror")
+    old = place.server("old", *STILL, *mirrored)
+    place.send(old)
+    faults.wait_for(lambda: old.status()["mirror"]["queue_bytes"] == 0, what="the copy")
+    old.kill()
+    place.recover("new", *mirrored, "--mirror", mirrored[1], "--apply")
+    log = Place.log_id(old)
+    old.flags = (*place.flags, "--publish-interval", "3s", *mirrored)
+    old.start()
+    faults.wait_for(lambda: old.get("/readyz")[0] == 503 and "log adopt" in old.get("/readyz")[1], what="the fence")
+    assert old.post("logs", place.book.new().body).code == 503
+    place.book.requests.pop()
+    faults.wait_for(lambda: all(x["state"] == "stood_down" for x in old.status()["lanes"]), what="the lanes")
+    old.stop(expect=None)
+    assert not list(place.lake.glob("warehouse/otel/*")), "nothing was published"
+    told = place.adopt("old", "--confirm", check=3)
+    assert "start the server on the recovered one first" in told and "--alone" in told, told
+    if runs:
+        new = place.server("new", *GOES, *mirrored)
+        place.send(new)
+        new.wait_published()
+    fresh = place.adopt("old", "--confirm", *([] if runs else ["--alone"])).split()[-1]
+    old.start()
+    place.send(old)
+    if runs:
+        old.wait_published()
+        old.stop()
+    place.finish(new if runs else old, logs={log: [fresh]})
+
+
 @pytest.mark.parametrize("remembers", [True, False])
 def test_adopts_what_the_table_was_ahead_by(place, remembers):
     """Rows that the old machine published behind the mirror's end stand once, by its hand; though its directory be
@@ -526,18 +559,22 @@ def test_machines_go_one_after_another(place, interval):
 
 
 def test_without_a_catalog(place):
-    old = place.server("old", *STILL)
+    url = f"file://{place.path}/mirror"
+    old = place.server("old", *GOES, "--log-seal-after", "300ms", "--mirror-url", url)
     place.force(old)
+    faults.wait_for(lambda: "sluice_mirror_swept_total 0" not in old.get("/metrics")[1], 30, "the first deletion")
     place.send(old)
-    old.stop()
-    old.start()
-    copy = place.mirrored(old)
+    faults.wait_for(lambda: old.status()["mirror"]["queue_bytes"] == 0, what="the copy")
     aside = place.lake / "aside"
+    old.kill()
     (place.lake / "catalog.db").rename(aside)
-    plan = place.recover("new", "--mirror", copy.url)
-    assert "there is no catalog" in plan
+    plan = place.recover("new", "--mirror", url)
+    assert "there is no catalog" in plan and "otel.logs held up to 0/" in plan, plan
+    assert "holds rows of this log" in place.recover("new", "--mirror", url, "--apply", check=2)
+    head, = (place.path / "mirror").glob("*/head")
+    assert json.loads(head.read_text())["incarnation"] == 1, "what came to nothing has not stopped the old server"
     aside.rename(place.lake / "catalog.db")
-    place.recover("new", "--mirror", copy.url, "--apply")
+    place.recover("new", "--mirror", url, "--apply")
     new = place.server("new", *GOES)
     place.finish(new)
 

@@ -380,9 +380,10 @@ static const struct command commands[] = {
         .summary = "makes a log anew from its mirror",
         .about =
             "Says what the mirror has of the log, what of it is missing, and what the tables\n"
-            "hold. With --apply it writes the log below --data-dir, where none may be. Whatever\n"
-            "writes into the mirror has to be stopped first, if it can be: once the new server\n"
-            "has started, the old one is fenced (`sluice log adopt`).",
+            "hold. With --apply it writes the log below --data-dir, where none may be. Stop the "
+            "old\n"
+            "server first, if it can be: one that still runs takes nothing any more a few seconds\n"
+            "later, and is fenced when it comes back (`sluice log adopt`). Then start the server.",
         .flags = {{"--mirror", "URL", "of the mirror; mirror.url"},
                   {"--log-id", "ID", "which log, where the mirror has several"},
                   {"--apply", NULL, "do it"},
@@ -400,11 +401,11 @@ static const struct command commands[] = {
     },
     {
         .name = "log adopt",
-        .arguments = "[--confirm]",
+        .arguments = "[--confirm] [--alone]",
         .summary = "lets a log go on that was recovered on another machine",
         .about = "What this log holds above the part that was recovered goes on under a new\n"
                  "identity, so that nothing is lost and nothing stands twice.",
-        .flags = {FLAG_CONFIRM},
+        .flags = {FLAG_CONFIRM, {"--alone", NULL, "the recovered log never ran, and never will"}},
         .example = "sluice log adopt --confirm --data-dir ./sluice-data",
         .exits = "0   done\n"
                  "3   there is no log, or no table knows of a recovery\n"

@@ -178,13 +178,14 @@ static int adopt(struct invocation *invocation)
     struct log_id id;
     char text[LOG_ID_TEXT_BYTES];
     bool is_confirmed = cmd_take_flag(invocation, "--confirm");
+    bool is_alone = cmd_take_flag(invocation, "--alone");
     if (!cmd_no_more_words(invocation, 0))
         return 2;
     enum status status = cmd_stack_open(invocation, &stack, &err);
     if (status != STATUS_OK)
         return cmd_fail(&err);
-    status =
-        publisher_adopt(stack.publisher, is_confirmed, tell_adoption, &is_confirmed, &id, &err);
+    status = publisher_adopt(stack.publisher, is_confirmed, is_alone, tell_adoption, &is_confirmed,
+                             &id, &err);
     stack_close(&stack);
     if (status != STATUS_OK)
         return cmd_fail(&err);

@@ -115,23 +115,47 @@ static enum status began_write(struct env_file *file, struct log_id log, uint64_
 static enum status choose_incarnation(struct recovery *recovery, struct env_file *began,
                                       struct error *err)
 {
-    struct mirror_plan *plan = recovery->plan;
-    struct env *env = recovery->invocation->env;
+    const struct mirror_plan *plan = recovery->plan;
     uint64_t before;
     TRY(began_read(began, plan->head.log_id, &before, err));
     bool is_ours = before && before >= plan->incarnation;
-    uint64_t incarnation = is_ours ? before : plan->incarnation + 1;
-    recovery->restore.incarnation = incarnation;
-    if (!recovery->is_applied)
-        return STATUS_OK;
-    TRY(began_write(began, plan->head.log_id, incarnation, err));
+    recovery->restore.incarnation = is_ours ? before : plan->incarnation + 1;
+    recovery->incarnation_before = plan->incarnation;
+    return STATUS_OK;
+}
+
+static bool is_same_list(const struct mirror_plan *a, const struct mirror_plan *b)
+{
+    bool is_same = a->range_count == b->range_count && a->state_count == b->state_count;
+    for (size_t i = 0; is_same && i < a->range_count; i++)
+        is_same = mirror_header_is_of(&a->ranges[i], &b->ranges[i]);
+    for (size_t i = 0; is_same && i < a->state_count; i++)
+        is_same = mirror_header_is_of(&a->states[i], &b->states[i]);
+    return is_same;
+}
+
+/* From here on the old server confirms nothing. What it had confirmed since the list was taken
+ * makes the fetched directory worthless. */
+static enum status take_mirror(struct recovery *recovery, struct env_file *began,
+                               bool *out_is_fetched, struct error *err)
+{
+    struct mirror_plan *now = NULL;
+    struct env *env = recovery->invocation->env;
+    struct log_id id = recovery->plan->head.log_id;
+    uint64_t incarnation = recovery->restore.incarnation;
+    TRY(began_write(began, id, incarnation, err));
     TRY(env_dir_sync(env, recovery->scratch, err));
-    TRY(mirror_head_raise(env, recovery->store, plan, incarnation, err));
-    /* What the old machine had under way when it was told is counted in. */
-    struct log_id id = plan->head.log_id;
-    mirror_plan_destroy(plan);
-    recovery->plan = NULL;
-    return mirror_plan_create(recovery->store, &id, &recovery->plan, err);
+    TRY(mirror_head_raise(env, recovery->store, recovery->plan, incarnation, err));
+    TRY(mirror_plan_create(recovery->store, &id, &now, err));
+    if (now->incarnation > incarnation) {
+        mirror_plan_destroy(now);
+        return error_set(err, STATUS_BUSY, "another recovery of this log began meanwhile");
+    }
+    *out_is_fetched = is_same_list(recovery->plan, now);
+    mirror_plan_destroy(*out_is_fetched ? now : recovery->plan);
+    if (!*out_is_fetched)
+        recovery->plan = now;
+    return STATUS_OK;
 }
 
 /* ---- what tables say ---- */
@@ -261,12 +285,18 @@ static enum status open_scratch(struct recovery *recovery, bool is_read_only, st
 static enum status look(struct recovery *recovery, bool may_lack_tables, struct error *err)
 {
     struct wal *wal = NULL;
+    recovery->known_count = 0;
     TRY(open_scratch(recovery, true, &wal, err));
     enum status status = ask_tables(recovery, wal, err);
     if (status == STATUS_OK)
         status = check_tables(recovery, wal, may_lack_tables, err);
     wal_close(wal);
-    TRY(status);
+    return status;
+}
+
+static enum status say(struct recovery *recovery, struct error *err)
+{
+    struct wal *wal = NULL;
     TRY(open_scratch(recovery, true, &wal, err));
     recovery_say(recovery, wal);
     wal_close(wal);
@@ -289,16 +319,29 @@ static enum status apply(struct recovery *recovery, struct error *err)
     return env_dir_sync(env, parent, err);
 }
 
+static enum status fetch(struct recovery *recovery, struct error *err)
+{
+    struct env *env = recovery->invocation->env;
+    TRY(empty_directory(env, recovery->scratch, false, err));
+    return mirror_fetch(env, recovery->store, recovery->plan, recovery->scratch, err);
+}
+
 static enum status run(struct recovery *recovery, bool may_lack_tables, struct env_file *began,
                        struct error *err)
 {
-    struct env *env = recovery->invocation->env;
     if (env_lock_file(began, err) == STATUS_BUSY)
         return error_set(err, STATUS_BUSY, "another recovery is at work in %s", recovery->scratch);
     TRY(choose_incarnation(recovery, began, err));
-    TRY(empty_directory(env, recovery->scratch, false, err));
-    TRY(mirror_fetch(env, recovery->store, recovery->plan, recovery->scratch, err));
-    TRY(look(recovery, may_lack_tables, err));
+    TRY(fetch(recovery, err));
+    TRY(look(recovery, may_lack_tables, err)); /* what cannot come to an end takes nothing away */
+    if (recovery->is_applied) {
+        bool is_fetched;
+        TRY(take_mirror(recovery, began, &is_fetched, err));
+        if (!is_fetched)
+            TRY(fetch(recovery, err));
+        TRY(look(recovery, may_lack_tables, err)); /* no commit of the old server is missed */
+    }
+    TRY(say(recovery, err));
     return recovery->is_applied ? apply(recovery, err) : STATUS_OK;
 }
 
@@ -370,5 +413,8 @@ int cmd_log_recover(struct invocation *invocation)
         return cmd_fail(&err);
     if (!recovery.as_json && !recovery.is_applied)
         printf("nothing was changed; --apply writes %s\n", recovery.target);
+    else if (!recovery.as_json)
+        printf("next: sluice serve on %s, with the settings that the old server had\n",
+               invocation->settings.data_dir);
     return 0;
 }

@@ -20,6 +20,7 @@ struct recovery {
     struct wal_known_position *known;
     size_t known_count, known_capacity;
     struct wal_restore restore;
+    uint64_t incarnation_before; /* that the mirror knew */
 };
 
 /* `wal` is the scratch directory's, opened to read. */

@@ -41,7 +41,7 @@ static void say_mirror(const struct recovery *recovery, struct wal *wal)
     for (size_t i = 0; i < plan->segment_count; i++)
         bytes += plan->segments[i].bytes;
     printf("log         %s, incarnation %llu; from now on %llu\n", id,
-           (unsigned long long)plan->incarnation,
+           (unsigned long long)recovery->incarnation_before,
            (unsigned long long)recovery->restore.incarnation);
     printf("checkpoint  %s\n", state);
     printf("segments    %zu, %llu bytes, %llu entries\n", plan->segment_count,
@@ -73,11 +73,30 @@ static void say_groups(struct wal *wal)
     }
 }
 
+/* What their tables had of it has left the mirror. */
+static void say_unasked(const struct recovery *recovery, struct wal *wal)
+{
+    char name[WAL_TABLE_NAME_MAX + 1], path[PATH_BYTES_MAX] = "";
+    struct error ignored;
+    enum status status = stack_catalog_path(&recovery->invocation->settings, path, &ignored);
+    UNUSED(status);
+    printf("tables      not asked: there is no catalog %s\n", path);
+    for (uint32_t id = 1; id <= wal_table_count(wal); id++) {
+        for (uint32_t g = 0; g < wal_group_count(wal); g++) {
+            struct wal_ack ack;
+            if (wal_ack_get(wal, id, g, &ack) && ack.committed.seq && wal_table_name(wal, id, name))
+                printf("table       %s held up to %u/%llu: without that table these rows are lost; "
+                       "give --publish-catalog-path, or --without-tables\n",
+                       name, g, (unsigned long long)ack.committed.seq);
+        }
+    }
+}
+
 static void say_tables(const struct recovery *recovery, struct wal *wal)
 {
     char name[WAL_TABLE_NAME_MAX + 1];
     if (!recovery->has_catalog)
-        printf("tables      not asked: there is no catalog\n");
+        say_unasked(recovery, wal);
     for (size_t i = 0; i < recovery->known_count; i++) {
         const struct wal_known_position *known = &recovery->known[i];
         if (known->position.seq)

@@ -146,7 +146,8 @@ static bool may_be_ours(struct publisher *publisher, uint32_t group, struct wal_
     uint64_t chain;
     if (position.seq > wal_synced_end(publisher->wal, group).seq)
         return false;
-    return wal_chain_at(publisher->wal, group, position.seq, &chain, &ignored) != STATUS_OK ||
+    return position.seq == 0 ||
+           wal_chain_at(publisher->wal, group, position.seq, &chain, &ignored) != STATUS_OK ||
            chain == position.chain;
 }
 
@@ -298,12 +299,14 @@ static enum status adopt_all(struct publisher *publisher, const struct told *tol
     return STATUS_OK;
 }
 
-enum status publisher_adopt(struct publisher *publisher, bool is_confirmed,
+enum status publisher_adopt(struct publisher *publisher, bool is_confirmed, bool is_alone,
                             void (*told)(void *context, const struct publish_adoption *adoption),
                             void *context, struct log_id *out_new_id, struct error *err)
 {
     struct told *tables = mem_alloc_zero(publisher->lane_count, sizeof *tables);
     const struct told *first = NULL;
+    /* Whoever recovered it brings nothing: only what stands in the tables is done. */
+    const struct told nothing = {.recovered.positions.count = publisher->group_count};
     enum status status = STATUS_OK;
     if (!tables)
         return error_set(err, STATUS_NO_MEMORY, "log adopt: out of memory");
@@ -312,7 +315,14 @@ enum status publisher_adopt(struct publisher *publisher, bool is_confirmed,
         if (tables[i].has_recovered && !first)
             first = &tables[i];
     }
-    if (status == STATUS_OK && !first)
+    if (!first && is_alone && wal_fenced_by(publisher->wal))
+        first = &nothing;
+    if (status == STATUS_OK && !first && wal_fenced_by(publisher->wal))
+        status = error_set(err, STATUS_NOT_FOUND,
+                           "no table says yet how far this log was recovered: start the server on "
+                           "the recovered one first, it says so at once; if that one never ran and "
+                           "never will, sluice log adopt --confirm --alone");
+    else if (status == STATUS_OK && !first)
         status = error_set(err, STATUS_NOT_FOUND,
                            "no table says that this log was recovered on another machine");
     if (status == STATUS_OK)

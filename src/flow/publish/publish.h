@@ -202,11 +202,12 @@ struct publish_adoption {
 
 /* `log adopt`: this log was recovered on another machine. What it holds up to where that one got
  * its history is the other's to publish; the rest goes on under a new log id. `told` is called once
- * a table. Without `is_confirmed` nothing is changed. NOT_FOUND: no table knows of a recovery;
- * IDENTITY: what was recovered is not this log's history. Threads as for publisher_fork;
+ * a table. Without `is_confirmed` nothing is changed. NOT_FOUND: no table knows of a recovery, and
+ * it is not said that the recovered log never ran and never will (`is_alone`), or this one is not
+ * fenced; IDENTITY: what was recovered is not this log's history. Threads as for publisher_fork;
  * repeatable.
  */
-enum status publisher_adopt(struct publisher *publisher, bool is_confirmed,
+enum status publisher_adopt(struct publisher *publisher, bool is_confirmed, bool is_alone,
                             void (*told)(void *context, const struct publish_adoption *adoption),
                             void *context, struct log_id *out_new_id, struct error *err) MUST_CHECK;
 /* Where a table says it stands, for `log recover`: one position a group in `out`, seq 0 where it
