@@ -15,6 +15,7 @@ README = (sluice.TOP / "README.md").read_text()
 
 
 blocks = sluice.snippets
+LOST = re.findall(r"^```sh\n(.*?)^```", README.split("## When the machine is lost\n")[1].split("\n## ")[0], re.M | re.S)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def followed(tmp_path_factory):
 def test_shell_blocks(followed):
     directory, env = followed
     for block in blocks("sh"):
-        if "sluice serve" in block:
+        if "sluice serve" in block or block in LOST:
             continue
         done = subprocess.run(["bash", "-euc", block], cwd=directory, env=env, capture_output=True,
                               text=True, timeout=60)
@@ -58,6 +59,34 @@ def test_the_log_ports_page(followed):
         done = subprocess.run(["bash", "-euc", block], cwd=directory, env=env, capture_output=True, text=True,
                               timeout=60)
         assert done.returncode == 0 and done.stdout, (block, done.stdout, done.stderr)
+
+
+def test_the_lost_machine(tmp_path):
+    """The section's commands, one after the other; a server runs on until the next one is to start, or it is adopted."""
+    env = dict(os.environ, PATH=f"{sluice.BINARY.parent}:{os.environ['PATH']}", SLUICE_OTLP_HTTP_PORT="24418",
+               SLUICE_API_PORT="28180", SLUICE_LOG_PORT="27900", SLUICE_PUBLISH_INTERVAL="100ms")
+    server, settings, told = None, "", []
+    try:
+        for block in LOST:
+            if "sluice serve" in block:
+                settings += "".join(line + "\n" for line in block.splitlines() if "sluice serve" not in line)
+                server = subprocess.Popen(["bash", "-euc", settings + "exec " + block.splitlines()[-1]], cwd=tmp_path,
+                                          env=env, stderr=subprocess.PIPE, text=True)
+                while "OTLP/HTTP on" not in server.stderr.readline():
+                    assert server.poll() is None
+                continue
+            if "log recover" in block:
+                server.kill()
+                server.wait()
+            done = subprocess.run(["bash", "-euc", settings + block], cwd=tmp_path, env=env, capture_output=True,
+                                  text=True, timeout=60)
+            assert done.returncode == 0, (block, done.stdout, done.stderr)
+            told.append(done.stdout)
+    finally:
+        server.kill()
+        server.wait()
+    assert "nothing was changed; --apply writes" in told[1] and "next: sluice serve" in told[1]
+    assert "500 rows: 500 equal" in told[2] and "this log goes on as" in told[3], told
 
 
 def test_python_blocks(followed):
