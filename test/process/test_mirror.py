@@ -278,6 +278,7 @@ def test_doctor_and_settings(start, tmp_path):
     find = lambda url: [f for f in json.loads(words(url)) if f["check"] == "mirror"]  # noqa: E731
     assert find(tmp_path / "mirror")[0]["is_good"]
     assert "lost with it" in find(tmp_path / "mirror")[1]["detail"]
+    assert "publish.warehouse" in find(tmp_path / "mirror")[-1]["detail"] and "lost with it" in server.log()
     assert find(tmp_path / "new")[0]["is_good"] and not (tmp_path / "new").exists()
     (tmp_path / "file").write_text("")
     assert not find(tmp_path / "file")[0]["is_good"] and not find("s3://bucket")[0]["is_good"]

@@ -558,6 +558,27 @@ def test_machines_go_one_after_another(place, interval):
     place.finish(last)
 
 
+def test_recovered_while_the_old_one_runs(place):
+    """Nobody stopped it: what it answers `remote` after the list was taken would be nowhere."""
+    flags = ("--mirror-url", str(place.path / "mirror"), "--mirror-interval", "100ms", *STILL)
+    old, stop, failures = place.server("old", *flags), threading.Event(), []
+    writers = [threading.Thread(target=write, args=(place, old, stop, failures)) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    time.sleep(1.5)
+    place.recover("new", *flags[:2], "--apply")
+    time.sleep(1)
+    stop.set()
+    for writer in writers:
+        writer.join()
+    assert failures and all(b"recovered" in body for _, body in failures), failures[:3]
+    old.kill()
+    shutil.rmtree(old.directory)
+    assert len([r for r in place.book.requests if r.receipt]) > 20
+    new = place.server("new", *flags[:2], *GOES)
+    place.finish(new)
+
+
 def test_without_a_catalog(place):
     url = f"file://{place.path}/mirror"
     old = place.server("old", *GOES, "--log-seal-after", "300ms", "--mirror-url", url)

@@ -145,6 +145,10 @@ static void check_mirror(struct invocation *invocation, struct findings *finding
         mirror.device == data.device)
         find(findings, true, "mirror",
              "it is on the volume of the data directory, and would be lost with it");
+    if (!invocation->settings.catalog_path[0] || !invocation->settings.warehouse[0])
+        find(findings, true, "mirror",
+             "it does not keep what a table has, and catalog or warehouse are in the data "
+             "directory: publish.catalog_path, publish.warehouse");
 }
 
 static void check_stores(struct invocation *invocation, struct findings *findings)

@@ -247,6 +247,9 @@ static enum status start_mirror(struct server *server, struct error *err)
     options.interval_ms = settings->mirror_interval_ms;
     options.uploads = (unsigned)settings->mirror_uploads;
     options.changed = mirror_changed;
+    if (!settings->catalog_path[0] || !settings->warehouse[0])
+        log_line(LOG_WARN, "the mirror does not keep what a table has, and catalog or warehouse "
+                           "are in the data directory, and lost with it");
     TRY(mirror_create(server->env, &options, server->stack.wal, &server->mirror, err));
     return mirror_start(server->mirror, err);
 }
