@@ -211,7 +211,8 @@ enum status mirror_fetch(struct env *env, struct store *store, struct mirror_pla
                          const char *dir, struct error *err) MUST_CHECK;
 /* What of it is proven, after mirror_fetch: fills proven_... of `restore`, log id and groups. */
 void mirror_plan_prove(const struct mirror_plan *plan, struct wal_restore *restore);
-/* Raises the head's incarnation: from its next round on the writer before writes nothing more. */
+/* Raises the head's incarnation: from then on the writer before confirms nothing more. BUSY:
+ * somebody raised it since the plan was made. */
 enum status mirror_head_raise(struct env *env, struct store *store, const struct mirror_plan *plan,
                               uint64_t incarnation, struct error *err) MUST_CHECK;
 

@@ -200,6 +200,10 @@ enum status mirror_head_raise(struct env *env, struct store *store, const struct
 {
     char uri[STORE_URI_BYTES_MAX];
     struct buf text = {0};
+    struct mirror_plan now = *plan;
+    TRY(read_head(store, &now, plan->head.log_id, err));
+    if (now.head.incarnation != plan->head.incarnation)
+        return error_set(err, STATUS_BUSY, "another recovery of this log began meanwhile");
     struct mirror_head head = plan->head;
     if (head.incarnation >= incarnation)
         return STATUS_OK;

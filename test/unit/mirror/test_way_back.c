@@ -75,6 +75,8 @@ static void lose_and_recover(struct model *model)
     plan_make(model, &store, &plan);
     assert_true(log_id_equal(plan->head.log_id, log) && plan->incarnation == incarnation);
     assert_ok(mirror_head_raise(env_real(), store, plan, incarnation + 1, &err));
+    assert_status(STATUS_BUSY, /* a second recovery, whose plan is of before */
+                  mirror_head_raise(env_real(), store, plan, incarnation + 1, &err));
     assert_ok(mirror_fetch(env_real(), store, plan, m->log.dir, &err));
     assert_int_equal(plan->problem_count, 0);
     struct wal_restore restore = {.log_id = log,
