@@ -396,8 +396,8 @@ static bool join_next(struct look *look, size_t *inout_at, struct joined *joined
             continue; /* behind a gap */
         CHECK(sim_file_bytes(look->model->node, look->objects[at].path, &data, &bytes));
         size_t known = (size_t)(end - header->from), length = (size_t)(header->to - header->from);
-        if (memcmp(joined->bytes.data + header->from, data + MIRROR_HEADER_BYTES,
-                   known < length ? known : length) != 0)
+        if (known && memcmp(joined->bytes.data + header->from, data + MIRROR_HEADER_BYTES,
+                            known < length ? known : length) != 0)
             fail(look->model, "%s: other bytes than before", look->objects[at].path);
         if (known < length)
             buf_put(&joined->bytes, data + MIRROR_HEADER_BYTES + known, length - known);
