@@ -350,7 +350,8 @@ int main(int argc, char **argv)
     int words = argc - 2;
     memory = parquet_memory_create(256 << 20);
     CHECK(memory);
-    unsigned threads = words == 5 ? (unsigned)number(argv[6]) : 1; /* of write and grow */
+    bool is_written = strcmp(mode, "write") == 0 || strcmp(mode, "grow") == 0;
+    unsigned threads = is_written && words == 5 ? (unsigned)number(argv[6]) : 1;
     if (strcmp(mode, "write") == 0 && (words == 4 || words == 5))
         bench_write(argv[2], argv[3], number(argv[4]), (int)number(argv[5]), 1, threads);
     else if (strcmp(mode, "grow") == 0 && (words == 4 || words == 5))

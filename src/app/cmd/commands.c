@@ -484,9 +484,8 @@ static const struct command commands[] = {
                    "Parquet: zstd (default), snappy, gzip, lz4, none;\n"
                    "Arrow: none (default), lz4, zstd; Avro: deflate (default), snappy, zstd, none"},
                   {"--encoding", "[COLUMN=]NAME",
-                   "Parquet, may come again: auto (default: dictionaries\n"
-                   "where they pay, else plain), smallest, plain, rle, delta,\n"
-                   "delta-length, delta-bytes, byte-stream-split"},
+                   "Parquet, may come again: auto (default), smallest, plain,\n"
+                   "rle, delta, delta-length, delta-bytes, byte-stream-split"},
                   {"--bloom", "COLUMN", "Parquet, may come again: a Bloom filter"},
                   {"--page-version", "N", "Parquet: 1 (default) or 2"},
                   {"--row-group-rows", "N", "Parquet: 122,880"},
