@@ -170,23 +170,34 @@ enum status fields_alloc(struct schema_making *making, uint32_t count, uint32_t 
 /* ---- arrays from outside ---- */
 
 /* What a reader of arrays carries along. */
-/* The struct whose children are read: a slot of it that is null says nothing about theirs. */
-struct hiding {
+/* What a child's slots belong to, `each` of them to one of the parent's: a null there says nothing
+ * about them. */
+struct parent {
     const struct arrow_array *array;
-    const struct hiding *around; /* the struct that it is in */
+    int64_t each;
+    const struct parent *around; /* what the parent's slots belong to; NULL: only themselves */
 };
+
+static inline bool is_below_null(const struct parent *parent, int64_t slot)
+{
+    for (; parent; parent = parent->around) {
+        slot /= parent->each;
+        if (slot < parent->array->length && !arrow_is_valid(parent->array, slot))
+            return true;
+    }
+    return false;
+}
 
 struct array_making {
     struct arena *arena; /* of what is made */
     struct error *err;
     const struct arrow_field *field; /* being read; NULL: none in particular */
-    const struct hiding *hiding;     /* NULL: its slots are all its own */
+    const struct parent *parent;     /* of the slots that are read; NULL: none */
     const void *fault;               /* the first wrong byte of what is read; NULL: unknown */
     uint64_t bytes_left;             /* that may still be made of others */
     size_t bytes_max;                /* for the message when they are used up */
 };
 
-bool is_hidden(const struct array_making *making, int64_t slot);
 /* INVALID, at `place` (or NULL). */
 enum status making_fail(struct array_making *making, const void *place, const char *what);
 enum status making_too_long(struct array_making *making); /* LIMIT */
@@ -214,7 +225,7 @@ enum status convert_views(struct array_making *making, const uint8_t *views,
 enum status convert_indices(struct array_making *making, const uint8_t *from,
                             const struct arrow_origin *origin,
                             struct arrow_array *array) MUST_CHECK;
-/* Hidden slots whose 32-bit index is none become null. */
+/* Slots below a null whose 32-bit index is none become null. */
 enum status hide_indices(struct array_making *making, struct arrow_array *array) MUST_CHECK;
 
 /* convert_slots.c: slots that lie elsewhere than at their place. The arrays that they are taken

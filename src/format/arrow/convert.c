@@ -156,14 +156,6 @@ static int64_t index_at(const uint8_t *place, const struct arrow_origin *origin)
                                      : get_le_signed(place, width);
 }
 
-bool is_hidden(const struct array_making *making, int64_t slot)
-{
-    for (const struct hiding *hiding = making->hiding; hiding; hiding = hiding->around)
-        if (slot < hiding->array->length && !arrow_is_valid(hiding->array, slot))
-            return true;
-    return false;
-}
-
 static bool is_index(const struct arrow_array *array, int64_t index)
 {
     return index >= 0 && index < array->dictionary->length;
@@ -174,8 +166,9 @@ enum status hide_indices(struct array_making *making, struct arrow_array *array)
     const int32_t *indices = array->values;
     uint8_t *bits = NULL;
     size_t bytes = ((size_t)array->length + 7) / 8;
-    for (int64_t i = 0; making->hiding && i < array->length; i++) {
-        if (!arrow_is_valid(array, i) || is_index(array, indices[i]) || !is_hidden(making, i))
+    for (int64_t i = 0; making->parent && i < array->length; i++) {
+        if (!arrow_is_valid(array, i) || is_index(array, indices[i]) ||
+            !is_below_null(making->parent, i))
             continue;
         if (!bits) {
             TRY(making_alloc(making, bytes, &bits));
@@ -201,7 +194,7 @@ enum status convert_indices(struct array_making *making, const uint8_t *from,
         bool is_valid = arrow_is_valid(array, i);
         int64_t index = is_valid ? index_at(place, origin) : 0;
         if (is_valid && !is_index(array, index)) {
-            if (!is_hidden(making, i))
+            if (!is_below_null(making->parent, i))
                 return making_fail(making, place, "dictionary index out of range");
             index = -1;
         }

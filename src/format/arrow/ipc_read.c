@@ -280,22 +280,22 @@ static enum status read_children(struct batch_reader *batch, const struct arrow_
     return STATUS_OK;
 }
 
-/* The children, whose slots `hiding` may hide. */
-static enum status read_hidden_by(struct batch_reader *batch, const struct hiding *hiding,
-                                  const struct arrow_field *field, struct arrow_array *array)
+/* The children; `parent`: of their slots. */
+static enum status read_below(struct batch_reader *batch, const struct parent *parent,
+                              const struct arrow_field *field, struct arrow_array *array)
 {
-    const struct hiding *around = batch->making.hiding;
-    batch->making.hiding = hiding;
+    const struct parent *around = batch->making.parent;
+    batch->making.parent = parent;
     enum status status = read_children(batch, field, array);
-    batch->making.hiding = around;
+    batch->making.parent = around;
     return status;
 }
 
 static enum status read_struct(struct batch_reader *batch, const struct arrow_field *field,
                                struct arrow_array *array)
 {
-    struct hiding hiding = {.array = array, .around = batch->making.hiding};
-    return read_hidden_by(batch, &hiding, field, array);
+    struct parent slots = {.array = array, .each = 1, .around = batch->making.parent};
+    return read_below(batch, &slots, field, array);
 }
 
 /* The entries of a map: a struct that is never null and adds nothing. */
@@ -343,7 +343,7 @@ static enum status read_list(struct batch_reader *batch, const struct arrow_fiel
         TRY(take_offsets(batch, array->length, &array->offsets));
     if (field->type == ARROW_MAP)
         TRY(read_entries(batch, &entries));
-    TRY(read_hidden_by(batch, NULL, field, array));
+    TRY(read_below(batch, NULL, field, array));
     if (field->type == ARROW_MAP &&
         (array->children[0].length != entries || array->children[1].length != entries))
         return fail(batch, NULL, "keys and values of different counts");
@@ -392,10 +392,10 @@ static enum status read_run_ends(struct batch_reader *batch, const struct arrow_
         return fail(batch, batch->nodes - 16, "runs without an end");
     TRY(take_buffer(batch, &validity));
     TRY(take_values(batch, end_count * (int64_t)width, &ends));
-    const struct hiding *around = batch->making.hiding;
-    batch->making.hiding = NULL; /* the values have other slots */
+    const struct parent *around = batch->making.parent;
+    batch->making.parent = NULL; /* the values have other slots */
     TRY(read_checked(batch, field, true, &values, &is_canonical));
-    batch->making.hiding = around;
+    batch->making.parent = around;
     batch->making.field = field;
     if (values.length != end_count)
         return fail(batch, NULL, "another number of runs than of their values");

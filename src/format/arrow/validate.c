@@ -37,24 +37,6 @@ static bool null_slots_are_zero(const struct arrow_array *array, const void *val
     return true;
 }
 
-/* What a child's slots belong to: `each` of them to one of the parent's. */
-struct parent {
-    const struct arrow_array *array;
-    int64_t each;
-    const struct parent *around; /* what the parent's slots belong to */
-};
-
-/* Whether a null around the slot says nothing about it. */
-static bool is_below_null(const struct parent *parent, int64_t slot)
-{
-    for (; parent; parent = parent->around) {
-        slot /= parent->each;
-        if (!arrow_is_valid(parent->array, slot))
-            return true;
-    }
-    return false;
-}
-
 static enum status check_validity(const struct arrow_field *field, struct arrow_array *array,
                                   const struct parent *parent, struct array_checking *checking,
                                   struct error *err)
