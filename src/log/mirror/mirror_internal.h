@@ -124,6 +124,13 @@ struct span mirror_name_of(const struct mirror *mirror, const struct store_objec
  * another server's; NOT_FOUND: it is gone. Lock not held. */
 enum status mirror_head_check(struct mirror *mirror, struct error *err) MUST_CHECK;
 
+/* ---- upload.c ---- */
+
+/* Without the lock. An object that the store then has in its whole length; *out_is_put: it said so
+ * of the put itself. */
+enum status mirror_put(struct mirror *mirror, const char *name, const struct buf *object,
+                       bool *out_is_put, struct error *err) MUST_CHECK;
+
 /* ---- upload.c; lock held, and given up meanwhile ---- */
 
 /* One range, or one plan. False: nothing is due, for *out_wait_ms. */

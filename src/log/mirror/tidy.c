@@ -14,7 +14,7 @@ static enum status state_put(struct mirror *mirror, struct error *err)
     struct buf object = {0}, image = {0};
     char name[MIRROR_NAME_BYTES];
     uint64_t covers = 0, version = wal_state_version(mirror->wal);
-    struct store_object stored;
+    bool is_put;
     enum status status;
     TRY_OR_DONE(status, wal_state_image(mirror->wal, &image, &covers, err));
     struct mirror_header header = {
@@ -33,13 +33,7 @@ static enum status state_put(struct mirror *mirror, struct error *err)
     buf_put(&object, image.data, image.length);
     TRY_OR_DONE(status, buf_status(&object, "mirror: a state", err));
     mirror_name_put(&header, name);
-    TRY_OR_DONE(status, store_put(mirror->store, name, object.data, object.length, err));
-    TRY_OR_DONE(status, store_stat(mirror->store, name, &stored, err));
-    if (stored.bytes != object.length) {
-        status = error_set(err, STATUS_CORRUPT, "mirror: %s has %llu bytes after a put of %zu",
-                           name, (unsigned long long)stored.bytes, object.length);
-        goto done;
-    }
+    TRY_OR_DONE(status, mirror_put(mirror, name, &object, &is_put, err));
     mirror->has_state = true;
     mirror->state_version = version;
     mirror->next_state_ns = env_mono_ns(mirror->env) + (int64_t)mirror->options.state_ms * 1000000 +

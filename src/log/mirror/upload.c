@@ -210,11 +210,25 @@ static enum status range_read(struct mirror *mirror, const struct upload *upload
     return STATUS_OK;
 }
 
+enum status mirror_put(struct mirror *mirror, const char *name, const struct buf *object,
+                       bool *out_is_put, struct error *err)
+{
+    struct store_object stored;
+    *out_is_put = false;
+    TRY(store_put(mirror->store, name, object->data, object->length, err));
+    *out_is_put = true;
+    TRY(store_stat(mirror->store, name, &stored, err));
+    return stored.bytes == object->length
+               ? STATUS_OK
+               : error_set(err, STATUS_CORRUPT, "mirror: %s has %llu bytes after a put of %zu",
+                           name, (unsigned long long)stored.bytes, object->length);
+}
+
 static enum status range_copy(struct mirror *mirror, const struct upload *upload,
                               struct buf *buffer, enum mirror_step *out_step, struct error *err)
 {
     char name[MIRROR_NAME_BYTES];
-    struct store_object object;
+    bool is_put;
     struct mirror_header header = {.kind = MIRROR_RANGE,
                                    .id = upload->segment_id,
                                    .from = upload->from,
@@ -223,13 +237,9 @@ static enum status range_copy(struct mirror *mirror, const struct upload *upload
     *out_step = MIRROR_READ;
     TRY(range_read(mirror, upload, buffer, err));
     mirror_name_put(&header, name);
-    *out_step = MIRROR_PUT;
-    TRY(store_put(mirror->store, name, buffer->data, buffer->length, err));
-    *out_step = MIRROR_VERIFY;
-    TRY(store_stat(mirror->store, name, &object, err));
-    if (object.bytes != buffer->length)
-        return error_set(err, STATUS_CORRUPT, "mirror: %s has %llu bytes after a put of %zu", name,
-                         (unsigned long long)object.bytes, buffer->length);
+    enum status status = mirror_put(mirror, name, buffer, &is_put, err);
+    *out_step = is_put ? MIRROR_VERIFY : MIRROR_PUT;
+    TRY(status);
     *out_step = MIRROR_CONFIRM;
     return mirror_head_check(mirror, err);
 }
