@@ -378,7 +378,7 @@ void sim_put_file(struct sim_node *node, const char *path, const void *data, uin
     struct inode *inode = disk_find(disk, path);
     if (!inode)
         inode = disk_create(disk, path, false);
-    CHECK(disk_resize(disk, inode, 0) && disk_write(disk, inode, 0, data, bytes));
+    CHECK(disk_resize(disk, inode, 0, false) && disk_write(disk, inode, 0, data, bytes));
     disk_settle(inode, UINT64_MAX);
     path_parent(parent, path);
     disk_dir_sync(disk, parent);
@@ -403,7 +403,7 @@ void sim_each_file(struct sim_node *node, const char *dir,
             continue;
         struct env_stat stat = {
             .bytes = name->inode->cache_bytes,
-            .allocated_bytes = (name->inode->cache_bytes + SIM_BLOCK - 1) / SIM_BLOCK * SIM_BLOCK,
+            .allocated_bytes = name->inode->taken * SIM_BLOCK,
             .link_count = name->inode->links,
         };
         each(context, name->path, &stat);

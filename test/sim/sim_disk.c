@@ -137,20 +137,61 @@ void disk_forget(struct inode *inode, uint64_t first)
     inode->pending_tail = at;
 }
 
+/* ---- blocks ---- */
+
+static uint64_t blocks_of(uint64_t bytes)
+{
+    return (bytes + SIM_BLOCK - 1) / SIM_BLOCK;
+}
+
+/* Those in [from, to) that are holes; `takes`: no longer. */
+static uint64_t blocks_take(struct inode *inode, uint64_t from, uint64_t to, bool takes)
+{
+    uint64_t count = 0;
+    if (takes && blocks_of(to) > inode->is_taken_capacity) {
+        uint64_t wider = 2 * blocks_of(to);
+        uint8_t *map = sim_malloc(wider);
+        memset(map, 0, wider);
+        if (inode->is_taken_capacity)
+            memcpy(map, inode->is_taken, inode->is_taken_capacity);
+        free(inode->is_taken);
+        inode->is_taken = map;
+        inode->is_taken_capacity = wider;
+    }
+    for (uint64_t i = from / SIM_BLOCK; i < blocks_of(to); i++) {
+        bool was_taken = i < inode->is_taken_capacity && inode->is_taken[i];
+        count += !was_taken;
+        if (takes)
+            inode->is_taken[i] = 1;
+    }
+    inode->taken += takes ? count : 0;
+    return count;
+}
+
+static void blocks_cut(struct inode *inode, uint64_t bytes)
+{
+    for (uint64_t i = blocks_of(bytes); i < inode->is_taken_capacity; i++) {
+        inode->taken -= inode->is_taken[i];
+        inode->is_taken[i] = 0;
+    }
+}
+
 uint64_t disk_used(const struct disk *disk)
 {
     uint64_t used = 0;
     for (const struct inode *inode = disk->inodes; inode; inode = inode->next)
         if (inode->links || inode->opens)
-            used += (inode->cache_bytes + SIM_BLOCK - 1) / SIM_BLOCK * SIM_BLOCK;
+            used += inode->taken * SIM_BLOCK;
     return used;
 }
 
-static bool has_room(const struct disk *disk, const struct inode *inode, uint64_t bytes)
+static bool take_room(struct disk *disk, struct inode *inode, uint64_t from, uint64_t to)
 {
-    uint64_t before = (inode->cache_bytes + SIM_BLOCK - 1) / SIM_BLOCK * SIM_BLOCK;
-    uint64_t after = (bytes + SIM_BLOCK - 1) / SIM_BLOCK * SIM_BLOCK;
-    return after <= before || disk_used(disk) + after - before <= disk->volume_bytes;
+    uint64_t more = blocks_take(inode, from, to, false);
+    if (more && disk_used(disk) + more * SIM_BLOCK > disk->volume_bytes)
+        return false;
+    blocks_take(inode, from, to, true);
+    return true;
 }
 
 bool disk_write(struct disk *disk, struct inode *inode, uint64_t offset, const void *data,
@@ -158,7 +199,7 @@ bool disk_write(struct disk *disk, struct inode *inode, uint64_t offset, const v
 {
     if (bytes == 0)
         return true;
-    if (!has_room(disk, inode, offset + bytes))
+    if (!take_room(disk, inode, offset, offset + bytes))
         return false;
     if (offset + bytes > inode->cache_bytes)
         image_resize(&inode->cache, &inode->cache_bytes, &inode->cache_capacity, offset + bytes);
@@ -167,12 +208,13 @@ bool disk_write(struct disk *disk, struct inode *inode, uint64_t offset, const v
     return true;
 }
 
-bool disk_resize(struct disk *disk, struct inode *inode, uint64_t bytes)
+bool disk_resize(struct disk *disk, struct inode *inode, uint64_t bytes, bool is_reserved)
 {
-    if (!has_room(disk, inode, bytes))
+    if (is_reserved && !take_room(disk, inode, 0, bytes))
         return false;
     if (bytes == inode->cache_bytes)
         return true;
+    blocks_cut(inode, bytes);
     image_resize(&inode->cache, &inode->cache_bytes, &inode->cache_capacity, bytes);
     op_add(inode, OP_RESIZE, 0, NULL, bytes);
     return true;
@@ -381,6 +423,7 @@ static struct inode *inode_copy(const struct inode *from)
     to->disk = image_copy(from->disk, from->disk_bytes);
     to->cache_capacity = from->cache_bytes;
     to->disk_capacity = from->disk_bytes;
+    to->is_taken = image_copy(from->is_taken, from->is_taken_capacity);
     to->locks = NULL;
     to->opens = 0;
     to->is_locked = false;
@@ -453,6 +496,7 @@ static void inode_free(struct inode *inode)
     locks_drop(inode);
     free(inode->cache);
     free(inode->disk);
+    free(inode->is_taken);
     free(inode);
 }
 
@@ -602,6 +646,9 @@ void disk_power_cut(struct sim *sim, struct disk *disk)
             op_fate(sim, inode, op, mood);
             op_free(op);
         }
+        blocks_cut(inode, inode->disk_bytes);
+        if (inode->disk_bytes > inode->cache_bytes) /* a cut that was lost */
+            blocks_take(inode, inode->cache_bytes, inode->disk_bytes, true);
         image_resize(&inode->cache, &inode->cache_bytes, &inode->cache_capacity, inode->disk_bytes);
         if (inode->disk_bytes)
             memcpy(inode->cache, inode->disk, inode->disk_bytes);

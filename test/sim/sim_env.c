@@ -102,7 +102,7 @@ static enum status sim_open(struct env *env, const char *path, unsigned flags,
         return error_set(err, STATUS_NO_MEMORY, "open %s: out of memory", path);
     if (!inode)
         inode = disk_create(&node->disk, path, false);
-    if ((flags & ENV_TRUNCATE) && !disk_resize(&node->disk, inode, 0))
+    if ((flags & ENV_TRUNCATE) && !disk_resize(&node->disk, inode, 0, false))
         CHECK(false && "shrinking needs no room");
     inode->opens++;
     *file = (struct sim_file){.base.ops = &sim_ops,
@@ -250,7 +250,7 @@ static enum status sim_truncate(struct env_file *base, uint64_t bytes, struct er
 {
     struct sim_file *file = file_of(base);
     sim_step(file->node, TAG_WRITE);
-    return disk_resize(&file->node->disk, file->inode, bytes)
+    return disk_resize(&file->node->disk, file->inode, bytes, false)
                ? STATUS_OK
                : no_space(err, "truncate", file->name);
 }
@@ -264,7 +264,7 @@ static enum status sim_allocate(struct env_file *base, uint64_t bytes, struct er
         return STATUS_OK;
     bool is_failed = judge(node, SIM_ALLOCATE, file->name, NULL) == SIM_FULL ||
                      sim_fault(node, node->faults.allocate_no_space);
-    bool has_room = !is_failed && disk_resize(&node->disk, file->inode, bytes);
+    bool has_room = !is_failed && disk_resize(&node->disk, file->inode, bytes, true);
     node->sim->counts.no_space += is_failed;
     node->sim->counts.volume_full += !is_failed && !has_room;
     return has_room ? STATUS_OK : no_space(err, "allocate", file->name);
@@ -274,7 +274,7 @@ static void stat_fill(const struct inode *inode, struct env_stat *out)
 {
     *out = (struct env_stat){
         .bytes = inode->cache_bytes,
-        .allocated_bytes = (inode->cache_bytes + SIM_BLOCK - 1) / SIM_BLOCK * SIM_BLOCK,
+        .allocated_bytes = inode->taken * SIM_BLOCK,
         .device = 1,
         .inode = inode->number,
         .link_count = inode->links,

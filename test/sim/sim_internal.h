@@ -39,6 +39,8 @@ struct inode {
     bool is_directory, is_locked;
     uint8_t *cache, *disk;
     uint64_t cache_bytes, disk_bytes, cache_capacity, disk_capacity;
+    uint8_t *is_taken; /* by block: the others are holes */
+    uint64_t taken, is_taken_capacity;
     struct op *pending, **pending_tail;
     uint64_t op_next;
     bool is_marked;
@@ -151,7 +153,8 @@ void disk_link(struct disk *disk, struct inode *inode, const char *path);
 void disk_rename(struct disk *disk, const char *from, const char *to);
 bool disk_write(struct disk *disk, struct inode *inode, uint64_t offset, const void *data,
                 uint64_t bytes); /* false: no space */
-bool disk_resize(struct disk *disk, struct inode *inode, uint64_t bytes);
+/* What is new is a hole, or reserved. */
+bool disk_resize(struct disk *disk, struct inode *inode, uint64_t bytes, bool is_reserved);
 /* The pending operations from number `first` on never reach the disk. */
 void disk_forget(struct inode *inode, uint64_t first);
 /* Applies the pending operations numbered up to `last` to the disk. */

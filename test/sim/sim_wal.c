@@ -76,6 +76,9 @@ static void run_main(void *context)
     say(model, "open: term %llu, %llu segments, %llu entries, %llu cut, %llu damaged",
         U(wal_term(model->wal)), U(report.segments), U(report.entries), U(report.tails_cut),
         U(report.damaged_ranges));
+    struct wal_segment_info info;
+    for (size_t i = 0; wal_segment_at(model->wal, i, &info); i++)
+        totals.found_compacted += info.is_compacted;
     if (wal_term(model->wal) <= model->term_last)
         fail(model, "term %llu after %llu", U(wal_term(model->wal)), U(model->term_last));
     model->term_last = wal_term(model->wal);
@@ -95,6 +98,7 @@ static void run_main(void *context)
         totals.taken_back += wal_usage(model->wal).copies_taken_back;
         totals.lapsed += wal_usage(model->wal).holds_lapsed;
         totals.gave_way += wal_usage(model->wal).holds_released;
+        totals.compacted += wal_usage(model->wal).segments_compacted;
     }
     wal_close(model->wal);
     model->wal = NULL;
@@ -190,6 +194,8 @@ static void options_choose(struct model *model)
     options->seal_after_ms = 20 + pick(model, 400);
     options->keep_committed_ms = pick(model, 3) ? 0 : 200;
     options->keep_committed_percent = (uint32_t)pick(model, 50);
+    options->compacted_from_percent = (uint32_t)pick(model, 34);
+    options->compacted_below_percent = 25 + (uint32_t)pick(model, 60);
     if (pick(model, 2))
         options->keep_producers_ms = 20 + pick(model, 300);
     if (pick(model, 3) == 0)
@@ -206,10 +212,12 @@ static void world(struct model *model)
     model->node = sim_node_create(model->sim, volume);
     sim_node_direct(model->node, pick(model, 2));
     item_add(model, (struct item){0});
+    uint32_t stuck = pick(model, 2) ? (uint32_t)pick(model, TABLES) : TABLES;
     bool may_rot = pick(model, 4) == 0, may_rot_state = !may_rot && pick(model, 4) == 0;
     uint64_t rounds = 2 + pick(model, 5);
     for (uint64_t round = 0; round <= rounds; round++) {
         bool is_last = round == rounds;
+        model->stuck = round + 2 < rounds ? stuck : TABLES;
         struct sim_faults *faults = sim_node_faults(model->node);
         model->ops = 5 + (uint32_t)pick(model, 60);
         memset(model->producer_busy, 0, sizeof model->producer_busy);
@@ -311,6 +319,8 @@ static const struct {
     {"holds that were given up seen", &totals.holds_released},
     {"leases lapsed", &totals.lapsed},
     {"holds given up for space", &totals.gave_way},
+    {"segments compacted", &totals.compacted},
+    {"compacted segments found by a start", &totals.found_compacted},
 };
 
 static const char usage[] =

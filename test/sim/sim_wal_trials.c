@@ -536,6 +536,10 @@ static const struct {
     {"L21 later segments go with a cut", l21_later_segments_go},
     {"L22 names are synced before they count", l22_names_are_synced_before_they_count},
     {"L23 only what is synced is seen", l23_only_what_is_synced_is_seen},
+    {"L26 a stuck table keeps its rows alone", l26_stuck_table_keeps_its_rows},
+    {"L26 a crash at any step", l26_crash_at_any_step},
+    {"L26 damage in a compacted segment", l26_damage_in_a_compacted_segment},
+    {"L26 what is wanted stays", l26_what_is_wanted_stays},
 };
 
 int main(void)

@@ -139,8 +139,13 @@ bool check_all(struct model *model)
         model->items[number].is_present = false;
     uint64_t entries;
     struct error err;
-    if (model->has_rot && wal_verify(model->wal, &entries, &err) != STATUS_OK)
+    bool is_verified = model->has_rot || pick(model, 2);
+    if (is_verified && wal_verify(model->wal, &entries, &err) != STATUS_OK)
         return false;
+    struct wal_damage damage;
+    if (!model->has_rot && wal_damage_at(model->wal, 0, &damage))
+        fail(model, "damage without rot: %u: %llu to %llu: %s", damage.group, U(damage.seq_first),
+             U(damage.seq_last), damage.where);
     for (uint32_t group = 0; group < model->groups; group++)
         if (!group_read(model, group))
             return false;
@@ -150,7 +155,6 @@ bool check_all(struct model *model)
     totals.verified++;
     if (!model->has_rot)
         return true;
-    struct wal_damage damage;
     bool has_damage = wal_damage_at(model->wal, 0, &damage);
     uint64_t voided = 0;
     if (!has_damage)

@@ -92,6 +92,7 @@ struct model {
     struct consumer_model consumers[CONSUMERS];
     uint64_t term_last;
     bool has_rot, is_power_lost;
+    uint32_t stuck; /* a table that takes nothing before the last runs; TABLES: none is */
     uint64_t outstanding;
 };
 
@@ -106,7 +107,7 @@ struct totals {
     uint64_t seeds, runs, appended, cut, voided, refused, damaged, dropped, copied_ahead,
         taken_back, repeats, scanned, acks, reclaimed, forks, verified, open_refused, written_lost,
         producers_checked, consumer_acks, terms_refused, holds_checked, holds_released, lapsed,
-        gave_way, expired, expired_asked, full;
+        gave_way, expired, expired_asked, full, compacted, found_compacted;
     struct sim_counts sim;
 };
 extern struct totals totals;

@@ -94,6 +94,13 @@ void l20_the_newest_segment_is_lost(void);
 void l10_recycled_bytes_never_verify(void);
 void l20_floor_decides(void);
 void l21_later_segments_go(void);
+/* ---- a stuck table (wal_trials_compact.c) ---- */
+
+void l26_stuck_table_keeps_its_rows(void);
+void l26_crash_at_any_step(void);
+void l26_damage_in_a_compacted_segment(void);
+void l26_what_is_wanted_stays(void);
+
 void act_five_segments(struct run *run, struct wal *wal, uint32_t table);
 
 #endif

@@ -45,14 +45,17 @@ static void list_segments(struct wal *wal, bool as_json)
     for (size_t i = 0; wal_segment_at(wal, i, &info); i++) {
         if (as_json)
             printf("{\"id\":%llu,\"state\":\"%s\",\"path\":\"%s\",\"bytes\":%llu,"
-                   "\"allocated_bytes\":%llu,\"entries\":%llu,\"is_cut\":%s}\n",
+                   "\"allocated_bytes\":%llu,\"entries\":%llu,\"is_cut\":%s,"
+                   "\"is_compacted\":%s}\n",
                    (unsigned long long)info.id, info.state, info.path,
                    (unsigned long long)info.bytes, (unsigned long long)info.allocated_bytes,
-                   (unsigned long long)info.entries, info.is_cut ? "true" : "false");
+                   (unsigned long long)info.entries, info.is_cut ? "true" : "false",
+                   info.is_compacted ? "true" : "false");
         else
-            printf("%-10s %12llu bytes %8llu entries  %s%s\n", info.state,
+            printf("%-10s %12llu bytes %8llu entries  %s%s%s\n", info.state,
                    (unsigned long long)info.bytes, (unsigned long long)info.entries, info.path,
-                   info.is_cut ? "  (a torn tail was cut)" : "");
+                   info.is_cut ? "  (a torn tail was cut)" : "",
+                   info.is_compacted ? "  (compacted)" : "");
     }
 }
 
@@ -67,9 +70,20 @@ static enum status cat_group(struct wal *wal, uint32_t group, bool as_json, stru
 {
     struct wal_scan *scan = NULL;
     struct wal_view view;
-    TRY(wal_scan_open(wal, group, 0, wal_reclaimed_through(wal, group, 0), &scan, err));
     enum status status;
-    while ((status = wal_scan_next(scan, &view, err)) == STATUS_OK) {
+    uint64_t after = wal_reclaimed_behind(wal, group, 0);
+    TRY(wal_scan_open(wal, group, 0, after, &scan, err));
+    for (;;) {
+        status = wal_scan_next(scan, &view, err);
+        uint64_t behind = wal_reclaimed_behind(wal, group, after);
+        if (status == STATUS_RECLAIMED && behind > after) { /* a stuck table has more */
+            after = behind;
+            status = wal_scan_seek(scan, after, err);
+            continue;
+        }
+        if (status != STATUS_OK)
+            break;
+        after = view.seq;
         char table[WAL_TABLE_NAME_MAX + 1] = "";
         if (view.table_id && !wal_table_name(wal, view.table_id, table))
             table[0] = '\0';

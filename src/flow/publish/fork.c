@@ -34,9 +34,18 @@ static bool list_starts(struct wal *wal, uint32_t group, uint64_t after, uint64_
         if (view.type == WAL_NOOP)
             buf_format(out, "%s%u:%llu:%016llx", out->length ? ";" : "", group,
                        (unsigned long long)view.seq, (unsigned long long)view.chain);
+        if (view.seq == last) /* what is behind it may be gone */
+            break;
     }
     wal_scan_close(scan);
     return (status == STATUS_OK || status == STATUS_NOT_FOUND) && !out->failed;
+}
+
+static bool has_rows_within(struct lane *lane, uint32_t group, uint64_t after, uint64_t last)
+{
+    struct wal *wal = lane->publisher->wal;
+    return wal_pending(wal, group, lane->table_id, after).entries >
+           wal_pending(wal, group, lane->table_id, last).entries;
 }
 
 bool range_starts(struct lane *lane, const struct positions *from, const struct positions *to,
@@ -51,11 +60,16 @@ bool range_starts(struct lane *lane, const struct positions *from, const struct 
             last = to->at[g].seq;
         if (from->at[g].seq >= last)
             continue; /* this process wrote it all */
-        uint64_t reclaimed = wal_reclaimed_through(publisher->wal, g, 0);
-        if (reclaimed > since.at[g].seq) { /* this table had no rows there */
+        uint64_t reclaimed = wal_reclaimed_below(publisher->wal, g, last);
+        if (reclaimed > since.at[g].seq) {
+            if (has_rows_within(lane, g, since.at[g].seq, reclaimed))
+                return false; /* which starts lie between its rows is not known any more */
             since.at[g].seq = reclaimed;
-            if (wal_chain_at(publisher->wal, g, reclaimed, &since.at[g].chain, &ignored) !=
-                STATUS_OK)
+            if (reclaimed == last)
+                since.at[g].chain =
+                    to->at[g].seq == last ? to->at[g].chain : publisher->started.at[g].chain;
+            else if (wal_chain_at(publisher->wal, g, reclaimed, &since.at[g].chain, &ignored) !=
+                     STATUS_OK)
                 return false;
         }
         if (since.at[g].seq < last &&

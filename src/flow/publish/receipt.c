@@ -20,26 +20,21 @@ static enum status look_up(struct publisher *publisher, uint32_t group, uint64_t
                            struct publish_receipt *receipt, uint32_t *out_table_id,
                            struct error *err)
 {
-    struct wal_scan *scan = NULL;
     struct wal_view view;
     *out_table_id = 0;
-    enum status status = wal_scan_open(publisher->wal, group, 0, seq - 1, &scan, err);
+    enum status status = wal_entry_at(publisher->wal, group, seq, &view, err);
     if (status == STATUS_RECLAIMED) {
         receipt->is_visible = receipt->is_released = true;
         return STATUS_OK;
     }
-    if (status == STATUS_OK)
-        status = wal_scan_next(scan, &view, err);
-    if (status == STATUS_OK && view.seq != seq)
-        status = error_set(err, STATUS_NOT_FOUND, "entry %u/%llu holds no rows", group,
-                           (unsigned long long)seq);
-    if (status == STATUS_OK) {
-        receipt->term = view.term;
-        receipt->rows = view.type == WAL_DATA ? view.rows : 0;
-        *out_table_id = view.type == WAL_DATA ? view.table_id : 0;
-    }
-    wal_scan_close(scan);
-    return status;
+    if (status == STATUS_NOT_FOUND)
+        return error_set(err, STATUS_NOT_FOUND, "entry %u/%llu holds no rows", group,
+                         (unsigned long long)seq);
+    TRY(status);
+    receipt->term = view.term;
+    receipt->rows = view.type == WAL_DATA ? view.rows : 0;
+    *out_table_id = view.type == WAL_DATA ? view.table_id : 0;
+    return STATUS_OK;
 }
 
 /* The oldest commit of ours that reaches the entry, if the table's history still shows it. */

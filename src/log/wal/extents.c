@@ -69,11 +69,12 @@ void wal_segment_ends(struct wal *wal, uint64_t segment_id, uint64_t *inout_seqs
     const struct segment *segment = index_segment_find(wal, segment_id);
     for (size_t i = 0; segment && i < segment->run_count; i++) {
         const struct run *run = segment->runs[i];
-        uint64_t last = run->count ? run->first_seq + run->count - 1 : 0;
+        uint64_t last = run->count ? run_end(run) - 1 : 0;
         if (last > inout_seqs[run->group])
             inout_seqs[run->group] = last;
     }
-    for (uint32_t g = 0; !segment && g < wal->group_count; g++)
+    bool is_less = !segment || segment->is_compacted;
+    for (uint32_t g = 0; is_less && g < wal->group_count; g++)
         if (wal->groups[g].reclaimed_seq > inout_seqs[g])
             inout_seqs[g] = wal->groups[g].reclaimed_seq;
     env_unlock(wal->lock);
@@ -114,6 +115,14 @@ enum status wal_segment_read(struct wal_segment_file *file, uint64_t offset, voi
                          (unsigned long long)file->segment->identity.id,
                          (unsigned long long)(offset + got));
     return STATUS_OK;
+}
+
+bool wal_segment_is_compacted(struct wal_segment_file *file)
+{
+    env_lock(file->wal->lock);
+    bool is_compacted = file->segment->is_compacted; /* said before its file is another one */
+    env_unlock(file->wal->lock);
+    return is_compacted;
 }
 
 void wal_segment_close(struct wal_segment_file *file)

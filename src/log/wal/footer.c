@@ -6,7 +6,7 @@
  */
 #include "log/wal/wal_internal.h"
 
-enum { FOOTER_IS_CUT = 1 };
+enum { FOOTER_IS_CUT = 1, FOOTER_IS_COMPACTED = 2 };
 
 /* A run or a table row may be empty: made for a unit that then could not be written. */
 static uint32_t runs_used(const struct segment *segment)
@@ -25,19 +25,30 @@ static uint32_t tables_used(const struct segment *segment)
     return used;
 }
 
-static void put_groups(struct wal *wal, const struct segment *segment, struct buf *out)
+/* Where the group stood at the segment's end: of one that is compacted its first footer said so. */
+static struct group_row end_of(const struct wal *wal, const struct segment *segment, uint32_t group)
+{
+    for (uint32_t i = 0; i < segment->end_count; i++)
+        if (segment->ends[i].group == group)
+            return segment->ends[i];
+    return (struct group_row){.last_seq = wal->groups[group].synced_seq,
+                              .chain = wal->groups[group].synced_chain,
+                              .term = wal->groups[group].term};
+}
+
+static void put_groups(const struct wal *wal, const struct segment *segment, struct buf *out)
 {
     for (size_t i = 0; i < segment->run_count; i++) {
         const struct run *run = segment->runs[i];
         if (run->count == 0)
             continue;
-        const struct group *group = &wal->groups[run->group];
+        struct group_row end = end_of(wal, segment, run->group);
         buf_put_le32(out, run->group);
         buf_put_le32(out, 0);
         buf_put_le64(out, run->first_seq);
-        buf_put_le64(out, group->synced_seq);
-        buf_put_le64(out, group->synced_chain);
-        buf_put_le64(out, group->term);
+        buf_put_le64(out, end.last_seq);
+        buf_put_le64(out, end.chain);
+        buf_put_le64(out, end.term);
         buf_put_le64(out, 0); /* vote, commit: replication's */
         buf_put_le64(out, 0);
     }
@@ -84,6 +95,8 @@ static void put_runs(const struct segment *segment, struct buf *out)
         buf_put_le64(out, run->first_seq);
         for (uint32_t k = 0; k < run->count; k++) {
             const struct index_entry *entry = &run->entries[k];
+            if (segment->is_compacted)
+                buf_put_varint(out, k ? run_seq(run, k) - run_seq(run, k - 1) - 1 : 0);
             buf_put_byte(out, (uint8_t)(entry->type | (entry->has_producers ? 0x80 : 0)));
             buf_put_varint(out, entry->at - at);
             buf_put_varint(out, entry->header_bytes);
@@ -97,11 +110,12 @@ static void put_runs(const struct segment *segment, struct buf *out)
     }
 }
 
-static void put_body(struct wal *wal, const struct segment *segment, uint64_t unit_offset,
+static void put_body(const struct wal *wal, const struct segment *segment, uint64_t unit_offset,
                      uint64_t unit_number, int64_t wall_ns, struct buf *out)
 {
     buf_put_le32(out, 0); /* version */
-    buf_put_le32(out, segment->is_cut ? FOOTER_IS_CUT : 0);
+    buf_put_le32(out, (segment->is_cut ? FOOTER_IS_CUT : 0) |
+                          (segment->is_compacted ? FOOTER_IS_COMPACTED : 0));
     buf_put_le64(out, unit_offset);
     buf_put_le64(out, unit_number - 1);
     buf_put_le64(out, (uint64_t)wall_ns);
@@ -126,8 +140,8 @@ static void put_body(struct wal *wal, const struct segment *segment, uint64_t un
     put_runs(segment, out);
 }
 
-void footer_encode(struct wal *wal, const struct segment *segment, uint64_t unit_offset,
-                   uint64_t unit_number, int64_t wall_ns, struct buf *out)
+void footer_encode(const struct wal *wal, const struct segment *segment, uint64_t unit_offset,
+                   uint64_t unit_number, int64_t wall_ns, uint64_t bytes_least, struct buf *out)
 {
     uint64_t record_at = unit_head_bytes(1);
     uint64_t body_at = record_at + align_up(RECORD_HEADER_FIXED, WAL_ALIGN);
@@ -139,6 +153,8 @@ void footer_encode(struct wal *wal, const struct segment *segment, uint64_t unit
     uint64_t body_bytes = out->length - body_at;
     uint64_t unit_bytes =
         align_up(align_up(out->length, WAL_ALIGN) + FOOTER_TRAILER_BYTES, WAL_BLOCK);
+    if (unit_bytes < bytes_least)
+        unit_bytes = bytes_least;
     uint8_t *rest = buf_extend(out, (size_t)(unit_bytes - out->length));
     if (!rest)
         return;
@@ -248,7 +264,7 @@ static bool link_entry(struct segment *segment, struct run *run, uint32_t index)
     struct segment_table *table = segment_table_find(segment, run->group, entry->table_id);
     if (!table)
         return false;
-    if (run->first_seq + index == table->first_seq)
+    if (run_seq(run, index) == table->first_seq)
         table->first = index;
     else
         run->entries[table->last].next = index;
@@ -271,16 +287,23 @@ static enum status get_run(const struct wal *wal, struct segment *segment, struc
     run->entries = entries;
     run->capacity = run->count = count;
     run->first_seq = first_seq;
-    uint64_t at = 0;
+    if (segment->is_compacted && !(run->steps = mem_alloc_zero(count, sizeof *run->steps)))
+        return error_set(err, STATUS_NO_MEMORY, "footer: out of memory");
+    uint64_t at = 0, step = 0;
     int64_t age_ms = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++, step++) {
+        if (run->steps) {
+            step += cursor_get_varint(cursor);
+            run->steps[i] = (uint32_t)step;
+        }
         uint8_t type = cursor_get_byte(cursor);
         at += cursor_get_varint(cursor);
         uint64_t header_bytes = cursor_get_varint(cursor);
         uint64_t payload_bytes = cursor_get_varint(cursor);
         uint64_t table_id = cursor_get_varint(cursor), rows = cursor_get_varint(cursor);
         age_ms += cursor_get_zigzag(cursor);
-        if (cursor->failed || at > UINT32_MAX || header_bytes > RECORD_HEADER_MAX ||
+        if (cursor->failed || at > UINT32_MAX || step > UINT32_MAX ||
+            header_bytes > RECORD_HEADER_MAX ||
             (header_bytes < RECORD_HEADER_FIXED && type != ENTRY_LOST) ||
             payload_bytes > UINT32_MAX || table_id > UINT32_MAX || rows > UINT32_MAX ||
             at * WAL_ALIGN + record_bytes(header_bytes, payload_bytes) > segment->data_end)
@@ -323,6 +346,43 @@ static enum status find_body(struct segment *segment, struct span unit, struct c
     return STATUS_OK;
 }
 
+/* The chain at the end of each group. */
+static enum status get_ends(struct segment *segment, const uint8_t *rows, uint32_t groups,
+                            struct error *err)
+{
+    struct group_row *ends = mem_alloc_zero(groups, sizeof *ends);
+    if (!ends)
+        return error_set(err, STATUS_NO_MEMORY, "footer: out of memory");
+    for (uint32_t i = 0; i < groups; i++) {
+        const uint8_t *at = rows + (size_t)i * GROUP_ROW_BYTES;
+        ends[i] = (struct group_row){.group = get_le32(at),
+                                     .first_seq = get_le64(at + 8),
+                                     .last_seq = get_le64(at + 16),
+                                     .chain = get_le64(at + 24),
+                                     .term = get_le64(at + 32)};
+    }
+    mem_free(segment->ends);
+    segment->ends = ends;
+    segment->end_count = groups;
+    return STATUS_OK;
+}
+
+enum status footer_decode_ends(struct segment *segment, struct span unit, uint64_t *out_number,
+                               struct error *err)
+{
+    enum { COUNTS_AT = 48, COUNTS_BYTES = 24 };
+    struct cursor cursor = {0};
+    TRY(find_body(segment, unit, &cursor, err));
+    cursor_take(&cursor, COUNTS_AT);
+    uint32_t groups = cursor_get_le32(&cursor);
+    cursor_take(&cursor, COUNTS_BYTES - 4);
+    const uint8_t *rows = cursor_take(&cursor, (size_t)groups * GROUP_ROW_BYTES);
+    if (!rows)
+        return bad(err, "group rows");
+    *out_number = get_le64(unit.data + 8);
+    return get_ends(segment, rows, groups, err);
+}
+
 enum status footer_decode(struct wal *wal, struct segment *segment, struct span unit,
                           struct error *err)
 {
@@ -340,6 +400,7 @@ enum status footer_decode(struct wal *wal, struct segment *segment, struct span 
     if (cursor.failed || version != 0 || truncates || hard_states)
         return error_set(err, STATUS_UNSUPPORTED, "footer: version %u", version);
     segment->is_cut = flags & FOOTER_IS_CUT;
+    segment->is_compacted = flags & FOOTER_IS_COMPACTED;
     const uint8_t *rows = cursor_take(&cursor, (size_t)groups * GROUP_ROW_BYTES);
     if (!rows)
         return bad(err, "group rows");
@@ -351,20 +412,5 @@ enum status footer_decode(struct wal *wal, struct segment *segment, struct span 
     if (cursor.failed || cursor_left(&cursor) != 0)
         return bad(err, "length");
     segment_trim(segment);
-    /* The chain at the end of each group, for recovery to go on from. */
-    struct group_row *ends = mem_alloc_zero(groups, sizeof *ends);
-    if (!ends)
-        return error_set(err, STATUS_NO_MEMORY, "footer: out of memory");
-    for (uint32_t i = 0; i < groups; i++) {
-        const uint8_t *at = rows + (size_t)i * GROUP_ROW_BYTES;
-        ends[i] = (struct group_row){.group = get_le32(at),
-                                     .first_seq = get_le64(at + 8),
-                                     .last_seq = get_le64(at + 16),
-                                     .chain = get_le64(at + 24),
-                                     .term = get_le64(at + 32)};
-    }
-    mem_free(segment->ends);
-    segment->ends = ends;
-    segment->end_count = groups;
-    return STATUS_OK;
+    return get_ends(segment, rows, groups, err); /* for recovery to go on from */
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is in memory of the synced prefix: for each segment the entries of each group (dense runs)
- * and a chain of each table's DATA entries through its run; for each group its runs in order of
- * seq. A segment owns its runs, so that reclaiming it in any order takes them out in one piece.
- * Beside it: damaged and voided ranges, reclaim floors, tables and schemas. Everything here is
- * guarded by the engine's lock, and entries are added only once they are synced (L23).
+ * What is in memory of the synced prefix: for each segment the entries of each group (runs) and a
+ * chain of each table's DATA entries through its run; for each group its runs in order of seq. A
+ * segment owns its runs, so that reclaiming it in any order takes them out in one piece. Beside it:
+ * tables and schemas. Everything here is guarded by the engine's lock, and entries are added only
+ * once they are synced (L23).
  */
-#include <stdio.h>
-
 #include "log/wal/wal_internal.h"
 
 bool grow(void **array, size_t *capacity, size_t count, size_t element)
@@ -43,6 +41,7 @@ void segment_destroy(struct segment *segment)
         return;
     for (size_t i = 0; i < segment->run_count; i++) {
         mem_free(segment->runs[i]->entries);
+        mem_free(segment->runs[i]->steps);
         mem_free(segment->runs[i]);
     }
     mem_free(segment->runs);
@@ -166,6 +165,34 @@ void index_segment_drop(struct wal *wal, struct segment *segment)
         break;
     }
     segment_destroy(segment);
+}
+
+void index_segment_reduce(struct wal *wal, struct segment *segment, struct segment *left)
+{
+    struct segment before = *segment;
+    for (size_t i = 0; i < segment->run_count; i++) {
+        struct run *run = segment->runs[i], *rest = segment_run_find(left, run->group);
+        struct group *group = &wal->groups[run->group];
+        bool has_rest = rest && rest->count > 0;
+        for (size_t k = 0; has_rest && k < group->run_count; k++)
+            if (group->runs[k] == run) /* between the same neighbours */
+                group->runs[k] = rest;
+        if (!has_rest)
+            group_run_detach(group, run);
+    }
+    for (size_t i = 0; i < left->run_count; i++)
+        left->runs[i]->segment = segment;
+    segment->runs = left->runs;
+    segment->run_count = left->run_count;
+    segment->run_capacity = left->run_capacity;
+    segment->tables = left->tables;
+    segment->table_count = left->table_count;
+    segment->table_capacity = left->table_capacity;
+    segment->entry_count = left->entry_count;
+    segment->is_compacted = true;
+    left->runs = before.runs;
+    left->run_count = before.run_count;
+    left->tables = before.tables;
 }
 
 /* ---- runs and tables of a segment ---- */
@@ -304,19 +331,25 @@ bool group_run_attach(struct group *group, struct run *run)
     return true;
 }
 
-static void table_count_entry(struct segment_table *table, struct run *run,
-                              const struct record *record)
+void segment_table_count(struct segment_table *table, struct run *run, uint64_t seq, uint32_t rows,
+                         uint64_t payload_bytes)
 {
     if (table->entries++ == 0) {
         table->first = run->count;
-        table->first_seq = record->seq;
+        table->first_seq = seq;
     } else {
         run->entries[table->last].next = run->count;
     }
     table->last = run->count;
-    table->last_seq = record->seq;
-    table->rows += record->rows;
-    table->bytes += record->payload_bytes;
+    table->last_seq = seq;
+    table->rows += rows;
+    table->bytes += payload_bytes;
+}
+
+static void table_count_entry(struct segment_table *table, struct run *run,
+                              const struct record *record)
+{
+    segment_table_count(table, run, record->seq, record->rows, record->payload_bytes);
     if (record->time_min_us < table->time_min_us)
         table->time_min_us = record->time_min_us;
     if (record->time_max_us > table->time_max_us)
@@ -376,6 +409,24 @@ void index_add(struct wal *wal, struct segment *segment, const struct record *re
 
 /* ---- finding ---- */
 
+uint32_t run_above(const struct run *run, uint64_t after)
+{
+    if (after < run->first_seq)
+        return 0;
+    uint64_t step = after - run->first_seq;
+    if (!run->steps)
+        return step < run->count ? (uint32_t)step + 1 : run->count;
+    uint32_t low = 0, high = run->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (run->steps[middle] <= step)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The first run whose last seq is above `after`. */
 static size_t runs_above(const struct group *group, uint64_t after)
 {
@@ -383,7 +434,7 @@ static size_t runs_above(const struct group *group, uint64_t after)
     while (low < high) {
         size_t middle = (low + high) / 2;
         const struct run *run = group->runs[middle];
-        if (run->first_seq + run->count - 1 <= after)
+        if (run_end(run) - 1 <= after)
             low = middle + 1;
         else
             high = middle;
@@ -400,8 +451,9 @@ bool index_find(struct wal *wal, uint32_t group, uint64_t seq, struct run **out_
     size_t at = runs_above(of, seq - 1);
     if (at == of->run_count || of->runs[at]->first_seq > seq)
         return false;
-    const struct index_entry *entry = &of->runs[at]->entries[seq - of->runs[at]->first_seq];
-    if (entry->type == ENTRY_LOST)
+    uint32_t index = run_above(of->runs[at], seq - 1);
+    const struct index_entry *entry = &of->runs[at]->entries[index];
+    if (run_seq(of->runs[at], index) != seq || entry->type == ENTRY_LOST)
         return false;
     *out_run = of->runs[at];
     *out_entry = entry;
@@ -416,13 +468,13 @@ static bool table_entry_above(const struct run *run, uint32_t table_id, uint64_t
     if (!table || table->entries == 0 || table->last_seq <= after)
         return false;
     uint32_t index = table->first;
-    if (after >= run->first_seq && run->first_seq + index <= after) {
+    if (run_seq(run, index) <= after) {
         /* Mostly the reader stands on an entry of this table and the link is right there. */
-        uint32_t here = (uint32_t)(after - run->first_seq);
+        uint32_t here = run_above(run, after) - 1;
         if (run->entries[here].type == WAL_DATA && run->entries[here].table_id == table_id)
             index = run->entries[here].next;
     }
-    while (run->first_seq + index <= after)
+    while (run_seq(run, index) <= after)
         index = run->entries[index].next;
     *out_index = index;
     return true;
@@ -434,7 +486,9 @@ bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t aft
     const struct group *of = &wal->groups[group];
     for (size_t at = runs_above(of, after); at < of->run_count; at++) {
         struct run *run = of->runs[at];
-        uint32_t index = after >= run->first_seq ? (uint32_t)(after - run->first_seq + 1) : 0;
+        uint32_t index = run_above(run, after);
+        if (run->segment->is_going)
+            continue;
         if (table_id && !table_entry_above(run, table_id, after, &index))
             continue;
         while (index < run->count && run->entries[index].type == ENTRY_LOST)
@@ -443,7 +497,7 @@ bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t aft
             continue;
         *out_run = run;
         *out_entry = &run->entries[index];
-        *out_seq = run->first_seq + index;
+        *out_seq = run_seq(run, index);
         return true;
     }
     return false;
@@ -482,153 +536,6 @@ struct wal_pending wal_pending(struct wal *wal, uint32_t group, uint32_t table_i
     }
     env_unlock(wal->lock);
     return pending;
-}
-
-/* ---- damage, voids, floors ---- */
-
-bool damage_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last, const char *where)
-{
-    for (size_t i = 0; i < wal->damage_count; i++) {
-        const struct damage *old = &wal->damages[i];
-        if (old->group == group && old->first <= first && old->last >= last)
-            return true;
-    }
-    if (!GROW(wal->damages, wal->damage_capacity, wal->damage_count))
-        return false;
-    struct damage *damage = &wal->damages[wal->damage_count++];
-    *damage = (struct damage){.group = group, .first = first, .last = last};
-    snprintf(damage->where, sizeof damage->where, "%s", where);
-    wal->ticket++;
-    return true;
-}
-
-bool damage_clear(struct wal *wal, uint32_t group, uint64_t first, uint64_t last)
-{
-    for (size_t i = 0; i < wal->damage_count;) {
-        struct damage *damage = &wal->damages[i];
-        if (damage->group != group || damage->last < first || damage->first > last) {
-            i++;
-        } else if (damage->first >= first && damage->last <= last) {
-            *damage = wal->damages[--wal->damage_count];
-        } else if (damage->first < first && damage->last > last) {
-            if (!GROW(wal->damages, wal->damage_capacity, wal->damage_count))
-                return false;
-            struct damage *rest = &wal->damages[wal->damage_count++];
-            *rest = wal->damages[i];
-            rest->first = last + 1;
-            wal->damages[i].has_chain = false;
-            wal->damages[i++].last = first - 1;
-        } else {
-            if (damage->first < first) {
-                damage->last = first - 1;
-                damage->has_chain = false;
-            } else {
-                damage->first = last + 1;
-            }
-            i++;
-        }
-    }
-    return true;
-}
-
-/* The first range of the group, or of a later one, that ends at or above `seq`. */
-static size_t reclaimed_place(const struct wal *wal, uint32_t group, uint64_t seq)
-{
-    size_t low = 0, high = wal->reclaimed_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        const struct seq_range *range = &wal->reclaimed[middle];
-        if (range->group < group || (range->group == group && range->last < seq))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-const struct seq_range *reclaimed_from(const struct wal *wal, uint32_t group, uint64_t seq)
-{
-    size_t at = reclaimed_place(wal, group, seq);
-    return at < wal->reclaimed_count && wal->reclaimed[at].group == group ? &wal->reclaimed[at]
-                                                                          : NULL;
-}
-
-bool reclaimed_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last)
-{
-    if (wal->groups[group].reclaimed_seq < last)
-        wal->groups[group].reclaimed_seq = last;
-    if (!GROW(wal->reclaimed, wal->reclaimed_capacity, wal->reclaimed_count))
-        return false;
-    size_t at = reclaimed_place(wal, group, first - 1), end = at;
-    struct seq_range *ranges = wal->reclaimed;
-    for (;
-         end < wal->reclaimed_count && ranges[end].group == group && ranges[end].first <= last + 1;
-         end++) {
-        /* Touches: the wider one takes its place. */
-        first = ranges[end].first < first ? ranges[end].first : first;
-        last = ranges[end].last > last ? ranges[end].last : last;
-    }
-    memmove(&ranges[at + 1], &ranges[end], (wal->reclaimed_count - end) * sizeof *ranges);
-    wal->reclaimed_count += 1 - (end - at);
-    ranges[at] = (struct seq_range){.group = group, .first = first, .last = last};
-    return true;
-}
-
-bool void_add(struct wal *wal, const struct void_range *range)
-{
-    for (size_t i = 0; i < wal->void_count; i++) {
-        const struct void_range *old = &wal->voids[i];
-        if (old->group == range->group && old->first == range->first && old->last == range->last)
-            return true;
-    }
-    if (!GROW(wal->voids, wal->void_capacity, wal->void_count))
-        return false;
-    wal->voids[wal->void_count++] = *range;
-    return true;
-}
-
-static size_t floor_place(const struct wal *wal, uint32_t table_id, uint32_t group)
-{
-    uint64_t key = (uint64_t)table_id << 32 | group;
-    size_t low = 0, high = wal->floor_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        const struct floor_row *row = &wal->floors[middle];
-        if (((uint64_t)row->table_id << 32 | row->group) < key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-uint64_t floor_get(const struct wal *wal, uint32_t table_id, uint32_t group)
-{
-    if (table_id == 0)
-        return wal->groups[group].reclaimed_seq;
-    size_t at = floor_place(wal, table_id, group);
-    if (at == wal->floor_count)
-        return 0;
-    const struct floor_row *row = &wal->floors[at];
-    return row->table_id == table_id && row->group == group ? row->seq : 0;
-}
-
-bool floor_raise(struct wal *wal, uint32_t table_id, uint32_t group, uint64_t seq)
-{
-    size_t at = floor_place(wal, table_id, group);
-    if (at < wal->floor_count && wal->floors[at].table_id == table_id &&
-        wal->floors[at].group == group) {
-        if (wal->floors[at].seq < seq)
-            wal->floors[at].seq = seq;
-        return true;
-    }
-    if (!GROW(wal->floors, wal->floor_capacity, wal->floor_count))
-        return false;
-    memmove(&wal->floors[at + 1], &wal->floors[at],
-            (wal->floor_count - at) * sizeof(struct floor_row));
-    wal->floors[at] = (struct floor_row){.table_id = table_id, .group = group, .seq = seq};
-    wal->floor_count++;
-    return true;
 }
 
 /* ---- tables and schemas ---- */

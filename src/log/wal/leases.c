@@ -39,6 +39,18 @@ static bool is_holding(const struct lease *lease)
     return !lease->state.is_released || lease->is_retaken;
 }
 
+uint64_t leases_held_from(const struct wal *wal, uint32_t group, uint32_t table_id)
+{
+    uint64_t from = UINT64_MAX;
+    for (size_t i = 0; i < wal->lease_count; i++) {
+        const struct lease *lease = wal->leases[i];
+        if (is_holding(lease) && lease->state.group == group && lease->state.table_id == table_id &&
+            lease->state.held_from < from)
+            from = lease->state.held_from;
+    }
+    return from;
+}
+
 bool leases_need(const struct wal *wal, const struct segment *segment)
 {
     for (size_t i = 0; i < wal->lease_count; i++) {

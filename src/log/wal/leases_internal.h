@@ -43,6 +43,8 @@ bool lease_set(struct wal *wal, const struct lease_state *state);
 void lease_forget(struct wal *wal, struct span name);
 void leases_deinit(struct wal *wal);
 
+/* From where on the table's entries in the group are held; UINT64_MAX: they are not. Lock held. */
+uint64_t leases_held_from(const struct wal *wal, uint32_t group, uint32_t table_id);
 /* Does a hold want something of this segment? Lock held. */
 bool leases_need(const struct wal *wal, const struct segment *segment);
 /* The two ways a hold ends without its consumer; state held, lock not. What is given up is synced

@@ -47,6 +47,27 @@ uint64_t wal_reclaimed_through(struct wal *wal, uint32_t group, uint32_t table_i
     return seq;
 }
 
+uint64_t wal_reclaimed_below(struct wal *wal, uint32_t group, uint64_t seq)
+{
+    if (group >= wal->group_count)
+        return 0;
+    env_lock(wal->lock);
+    uint64_t last = reclaimed_below(wal, group, seq);
+    env_unlock(wal->lock);
+    return last;
+}
+
+uint64_t wal_reclaimed_behind(struct wal *wal, uint32_t group, uint64_t after)
+{
+    if (group >= wal->group_count)
+        return after;
+    env_lock(wal->lock);
+    const struct seq_range *range = reclaimed_from(wal, group, after + 1);
+    uint64_t end = range && range->first <= after + 1 ? range->last : after;
+    env_unlock(wal->lock);
+    return end;
+}
+
 uint64_t wal_retained_from(struct wal *wal, uint32_t group)
 {
     uint64_t seq = 0;
@@ -89,6 +110,26 @@ struct wal_usage wal_usage(struct wal *wal)
     return usage;
 }
 
+uint64_t wal_pinned_bytes(struct wal *wal, uint32_t table_id)
+{
+    uint64_t bytes = 0;
+    env_lock(wal->lock);
+    const struct table *table =
+        table_id > 0 && table_id <= wal->table_count ? wal->tables[table_id - 1] : NULL;
+    for (size_t i = 0; table && i < wal->segment_count; i++) {
+        const struct segment *segment = wal->segments[i];
+        bool is_pinned = false;
+        for (size_t k = 0; k < segment->table_count && segment->place == SEGMENT_SEALED; k++) {
+            const struct segment_table *row = &segment->tables[k];
+            uint64_t through = table->acks ? table->acks[row->group].through.seq : 0;
+            is_pinned |= row->table_id == table_id && row->entries > 0 && row->last_seq > through;
+        }
+        bytes += is_pinned ? segment->allocated_bytes : 0;
+    }
+    env_unlock(wal->lock);
+    return bytes;
+}
+
 bool wal_segment_at(struct wal *wal, size_t index, struct wal_segment_info *out_info)
 {
     env_lock(wal->lock);
@@ -101,7 +142,8 @@ bool wal_segment_at(struct wal *wal, size_t index, struct wal_segment_info *out_
                                               .entries = segment->entry_count,
                                               .state = segment_folder(segment->place),
                                               .created_wall_ns = segment->created_wall_ns,
-                                              .is_cut = segment->is_cut};
+                                              .is_cut = segment->is_cut,
+                                              .is_compacted = segment->is_compacted};
         snprintf(out_info->path, sizeof out_info->path, "%s/%016llx.seg", out_info->state,
                  (unsigned long long)segment->identity.id);
     } else if (is_there) {

@@ -109,7 +109,7 @@ static enum status footer_state_replay(struct wal *wal, struct segment *segment,
             const struct index_entry *entry = &run->entries[i];
             struct record record;
             bool is_state = entry->type == WAL_TABLE || entry->has_producers;
-            if (!is_state || run->first_seq + i <= wal->groups[run->group].state_seq)
+            if (!is_state || run_seq(run, i) <= wal->groups[run->group].state_seq)
                 continue;
             if (!file)
                 TRY_OR_DONE(status, env_open(wal->env, path, ENV_READ, &file, err));
@@ -119,9 +119,9 @@ static enum status footer_state_replay(struct wal *wal, struct segment *segment,
                 char where[160];
                 snprintf(where, sizeof where, "segment %llu: %.100s",
                          (unsigned long long)segment->identity.id, err->message);
-                status = damage_add(wal, run->group, run->first_seq + i, run->first_seq + i, where)
-                             ? STATUS_OK
-                             : recover_no_memory(err);
+                uint64_t seq = run_seq(run, i);
+                status = damage_add(wal, run->group, seq, seq, where) ? STATUS_OK
+                                                                      : recover_no_memory(err);
                 continue;
             }
             if (status == STATUS_OK)
@@ -174,6 +174,21 @@ done:
     return status;
 }
 
+/* What lies before and between its entries was reclaimed, or is lost. */
+static enum status run_replay(struct wal *wal, const struct run *run, const char *where,
+                              struct error *err)
+{
+    for (uint32_t i = 0; i < run->count; i++) {
+        uint64_t seq = run_seq(run, i);
+        TRY(recover_group_jump(wal, run->group, seq, 0, where, err));
+        if (run->entries[i].type == ENTRY_LOST && !damage_add(wal, run->group, seq, seq, where))
+            return recover_no_memory(err);
+        wal->groups[run->group].synced_seq = seq;
+    }
+    wal->recovery.entries += run->count;
+    return STATUS_OK;
+}
+
 /* The groups go on from where the footer says; its runs enter the groups. */
 static enum status footer_replay(struct wal *wal, struct segment *segment, struct error *err)
 {
@@ -192,16 +207,10 @@ static enum status footer_replay(struct wal *wal, struct segment *segment, struc
         if (run->first_seq <= group->synced_seq)
             return error_set(err, STATUS_CORRUPT, "log: group %u seq %llu comes twice (%s)",
                              end->group, (unsigned long long)run->first_seq, where);
-        TRY(recover_group_jump(wal, end->group, run->first_seq, 0, where, err));
         if (!group_run_attach(group, run))
             return recover_no_memory(err);
-        wal->recovery.entries += run->count;
-        for (uint32_t k = 0; k < run->count; k++)
-            if (run->entries[k].type == 0 &&
-                !damage_add(wal, end->group, run->first_seq + k, run->first_seq + k, where))
-                return recover_no_memory(err);
+        TRY(run_replay(wal, run, where, err));
         /* Lost entries behind the last that survived are a range too. */
-        group->synced_seq = run->first_seq + run->count - 1;
         TRY(recover_group_jump(wal, end->group, end->last_seq + 1, end->chain, where, err));
         group->synced_chain = end->chain;
         group->term = end->term;
@@ -290,7 +299,7 @@ static enum status seal_recovered(struct walk *walk, struct error *err)
     segment->is_cut = walk->is_cut;
     segment->data_end = walk->end;
     segment->sealed_wall_ns = env_wall_ns(wal->env);
-    footer_encode(wal, segment, walk->end, walk->last + 1, segment->sealed_wall_ns, &footer);
+    footer_encode(wal, segment, walk->end, walk->last + 1, segment->sealed_wall_ns, 0, &footer);
     TRY_OR_DONE(status, buf_status(&footer, "log: footer", err));
     bool is_proven = !walk->is_cut && walk->accepted <= walk->floor;
     status =

@@ -82,7 +82,7 @@ static enum status note_ends(struct wal *wal, struct error *err)
         uint64_t last = 0;
         for (size_t i = 0; i < group->run_count; i++)
             if (group->runs[i]->count > 0)
-                last = group->runs[i]->first_seq + group->runs[i]->count - 1;
+                last = run_end(group->runs[i]) - 1;
         wal->recovered[g].seq = last;
         if (wal_chain_at(wal, g, last, &wal->recovered[g].chain, &ignored) != STATUS_OK)
             wal->recovered[g].chain = 0;

@@ -22,7 +22,7 @@ static bool lies_between(const struct wal *wal, const struct segment *segment,
         const struct run *run = group->runs[i];
         if (run->count == 0)
             continue;
-        bool is_before = run->first_seq + run->count <= damage->first;
+        bool is_before = run_end(run) <= damage->first;
         if (is_before
                 ? segment->identity.id < run->segment->identity.id
                 : run->first_seq > damage->last && segment->identity.id > run->segment->identity.id)
@@ -41,14 +41,13 @@ static bool may_hold(const struct wal *wal, const struct segment *segment,
         if (run->group != damage->group || run->count == 0)
             continue;
         has_run = true;
-        if (run->first_seq <= damage->last + 1 && damage->first <= run->first_seq + run->count)
+        if (run->first_seq <= damage->last + 1 && damage->first <= run_end(run))
             return true;
     }
     return !has_run && lies_between(wal, segment, damage);
 }
 
-/* What is damaged stays until it is repaired: nothing else shows what it may have been. */
-static bool is_evidence(const struct wal *wal, const struct segment *segment)
+bool segment_is_evidence(const struct wal *wal, const struct segment *segment)
 {
     for (size_t i = 0; i < wal->damage_count; i++) {
         if (may_hold(wal, segment, &wal->damages[i]))
@@ -59,7 +58,7 @@ static bool is_evidence(const struct wal *wal, const struct segment *segment)
 
 bool segment_is_acked(const struct wal *wal, const struct segment *segment)
 {
-    if (is_evidence(wal, segment))
+    if (segment_is_evidence(wal, segment))
         return false;
     for (size_t i = 0; i < segment->table_count; i++) {
         const struct segment_table *row = &segment->tables[i];
@@ -203,7 +202,7 @@ static enum status commit_acked(struct wal *wal, struct error *err)
 
 /* ---- sweeping ---- */
 
-static bool is_under_pressure(const struct wal *wal)
+bool wal_is_under_pressure(const struct wal *wal)
 {
     return !writer_may_grow(wal, 0);
 }
@@ -224,7 +223,7 @@ static struct segment *next_swept(struct wal *wal, bool *out_is_held)
             committed += wal->segments[i]->allocated_bytes;
     bool is_over =
         committed > wal->options.budget_bytes / 100 * wal->options.keep_committed_percent;
-    bool is_pressed = is_under_pressure(wal);
+    bool is_pressed = wal_is_under_pressure(wal);
     struct segment *held = NULL;
     for (size_t i = 0; i < wal->segment_count; i++) {
         struct segment *segment = wal->segments[i];
@@ -246,8 +245,7 @@ static bool floors_raise(struct wal *wal, const struct segment *segment)
 {
     for (size_t i = 0; i < segment->run_count; i++) {
         const struct run *run = segment->runs[i];
-        if (run->count &&
-            !reclaimed_add(wal, run->group, run->first_seq, run->first_seq + run->count - 1))
+        if (run->count && !reclaimed_add(wal, run->group, run->first_seq, run_end(run) - 1))
             return false;
     }
     for (size_t i = 0; i < segment->table_count; i++) {
@@ -331,10 +329,12 @@ static enum status sweep_one(struct wal *wal, struct segment *segment, struct er
     TRY(env_path_stat(wal->env, path, &stat, err));
     env_lock(wal->lock);
     bool is_wanted = is_recycled(wal);
+    bool is_solid = !segment->is_compacted && !segment->problem[0]; /* its blocks are there */
     wal_rate_add(&wal->drain_rate, stat.allocated_bytes, env_mono_ns(wal->env));
     index_segment_drop(wal, segment);
     env_unlock(wal->lock);
-    if (is_wanted && stat.link_count == 1 && stat.bytes / 3 >= wal->options.segment_bytes / 4)
+    if (is_wanted && is_solid && stat.link_count == 1 &&
+        stat.bytes / 3 >= wal->options.segment_bytes / 4)
         return recycle(wal, path, &stat, err);
     return files_remove(wal->env, path, err);
 }
@@ -353,6 +353,7 @@ static enum status sweep(struct wal *wal, struct error *err)
         /* Two checkpoints, so that the loss of either file loses no state. */
         while (segment->identity.id > wal->covers_before)
             TRY(state_checkpoint(wal, err));
+        TRY(compact_save(wal, segment, err));
         env_lock(wal->lock);
         bool is_free = !is_read(wal, segment) && !leases_need(wal, segment);
         /* The decision: no reader enters from here on. */
@@ -464,7 +465,7 @@ static bool is_checkpoint_due(struct wal *wal)
     for (size_t i = 0; i < wal->segment_count; i++)
         behind += wal->segments[i]->place != SEGMENT_ACTIVE &&
                   wal->segments[i]->identity.id > wal->covers;
-    bool is_pressed = is_under_pressure(wal);
+    bool is_pressed = wal_is_under_pressure(wal);
     env_unlock(wal->lock);
     return behind >= SEGMENTS_BETWEEN || state_wants_checkpoint(wal) ||
            (is_pressed && state_is_large(wal)); /* else a small budget may be full of it for ever */
@@ -498,6 +499,7 @@ void keeper_round(struct wal *wal)
     wal_state_acquire(wal);
     bool is_dead = wal->is_dead;
     env_unlock(wal->lock);
+    bool is_compacting = false;
     enum status status = is_dead ? STATUS_CLOSED : mark_move(wal, &err);
     if (status == STATUS_OK)
         status = commit_acked(wal, &err);
@@ -508,6 +510,8 @@ void keeper_round(struct wal *wal)
     if (status == STATUS_OK)
         status = sweep(wal, &err);
     if (status == STATUS_OK)
+        status = compact_next(wal, &is_compacting, &err);
+    if (status == STATUS_OK)
         status = producers_expire(wal, &err);
     if (status == STATUS_OK || status == STATUS_NO_SPACE)
         status = spares_fill(wal, &err);
@@ -517,5 +521,7 @@ void keeper_round(struct wal *wal)
         wal_die(wal, &err);
     env_lock(wal->lock);
     wal_state_release(wal);
+    if (is_compacting) /* the next one, once others had their turn */
+        wal_poke(wal);
     env_unlock(wal->lock);
 }

@@ -82,7 +82,7 @@ static enum status seal_bytes(struct wal *wal, struct segment *segment, struct e
     enum status status;
     int64_t wall_ns = env_wall_ns(wal->env);
     segment->is_cut |= writer->must_cut;
-    footer_encode(wal, segment, writer->offset, writer->unit_next, wall_ns, &footer);
+    footer_encode(wal, segment, writer->offset, writer->unit_next, wall_ns, 0, &footer);
     TRY_OR_DONE(status, buf_status(&footer, "log: footer", err));
     TRY_OR_DONE(status, env_write(writer->file, writer->offset, footer.data, footer.length, err));
     TRY_OR_DONE(status, env_truncate(writer->file, writer->offset + footer.length, err));

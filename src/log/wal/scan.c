@@ -117,8 +117,16 @@ static enum status scan_create(struct wal *wal, uint32_t group, uint32_t table_i
 
 static enum status floor_check(const struct wal_scan *scan, struct error *err)
 {
-    uint64_t floor = floor_get(scan->wal, scan->table_id, scan->group);
-    if (scan->sees_all || floor <= scan->position)
+    uint64_t floor;
+    if (scan->sees_all)
+        return STATUS_OK;
+    if (scan->table_id == 0) {
+        const struct seq_range *hole = reclaimed_from(scan->wal, scan->group, scan->position + 1);
+        floor = hole && hole->first <= scan->position + 1 ? hole->last : 0;
+    } else {
+        floor = floor_get(scan->wal, scan->table_id, scan->group);
+    }
+    if (floor <= scan->position)
         return STATUS_OK;
     return error_set(err, STATUS_RECLAIMED, "log scan: group %u table %u: %llu to %llu reclaimed",
                      scan->group, scan->table_id, (unsigned long long)scan->position + 1,
@@ -176,6 +184,22 @@ void wal_scan_close(struct wal_scan *scan)
     mem_free(scan);
 }
 
+bool scans_need_leavings(const struct wal *wal, const struct leavings *leavings)
+{
+    for (const struct wal_scan *scan = wal->scans; scan; scan = scan->next) {
+        for (size_t i = 0; scan->table_id == 0 && i < leavings->range_count; i++)
+            if (leavings->ranges[i].group == scan->group &&
+                leavings->ranges[i].last > scan->position)
+                return true;
+        for (size_t i = 0; i < leavings->floor_count; i++)
+            if (leavings->floors[i].table_id == scan->table_id &&
+                leavings->floors[i].group == scan->group &&
+                leavings->floors[i].seq > scan->position)
+                return true;
+    }
+    return false;
+}
+
 bool scans_need(const struct wal *wal, const struct segment *segment)
 {
     for (const struct wal_scan *scan = wal->scans; scan; scan = scan->next) {
@@ -187,7 +211,7 @@ bool scans_need(const struct wal *wal, const struct segment *segment)
             continue;
         }
         const struct run *run = segment_run_find(segment, scan->group);
-        if (run && run->count && run->first_seq + run->count - 1 > scan->position)
+        if (run && run->count && run_end(run) - 1 > scan->position)
             return true;
     }
     return false;
@@ -477,6 +501,41 @@ enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t
         }
     }
     *out_chain = chain;
+    return STATUS_OK;
+}
+
+enum status wal_entry_at(struct wal *wal, uint32_t group, uint64_t seq, struct wal_view *out_view,
+                         struct error *err)
+{
+    struct record record;
+    enum status status = STATUS_OK;
+    if (group >= wal->group_count || seq == 0)
+        return error_set(err, STATUS_INVALID, "log: group %u of %u", group, wal->group_count);
+    env_lock(wal->lock);
+    const struct damage *damage = damage_within(wal, group, 0, seq - 1, seq);
+    if (damage)
+        status = error_set(err, STATUS_CORRUPT, "log: group %u: %llu is damaged: %s", group,
+                           (unsigned long long)seq, damage->where);
+    else if (reclaimed_below(wal, group, seq) == seq)
+        status = error_set(err, STATUS_RECLAIMED, "log: group %u: %llu is reclaimed", group,
+                           (unsigned long long)seq);
+    else if (void_above(wal, group, seq - 1, seq))
+        status = error_set(err, STATUS_NOT_FOUND, "log: group %u: %llu is void", group,
+                           (unsigned long long)seq);
+    env_unlock(wal->lock);
+    TRY(status);
+    TRY(header_read(wal, group, seq, &record, err));
+    *out_view = (struct wal_view){.type = (enum wal_entry_type)record.type,
+                                  .group = record.group,
+                                  .table_id = record.table_id,
+                                  .rows = record.rows,
+                                  .seq = record.seq,
+                                  .term = record.term,
+                                  .chain = record.chain,
+                                  .schema_fingerprint = record.schema_fingerprint,
+                                  .time_min_us = record.time_min_us,
+                                  .time_max_us = record.time_max_us,
+                                  .payload_crc = record.payload_crc};
     return STATUS_OK;
 }
 

@@ -95,7 +95,7 @@ static void put_reclaimed(const struct wal *wal, bool is_image, struct buf *out)
         for (size_t r = 0; is_gone(segment, is_image) && r < segment->run_count; r++) {
             const struct run *run = segment->runs[r];
             if (run->count > 0)
-                put_range(run->group, run->first_seq, run->first_seq + run->count - 1, out);
+                put_range(run->group, run->first_seq, run_end(run) - 1, out);
         }
     }
     buf_put_le32(out, floors);
@@ -481,6 +481,26 @@ enum status state_put_expired(struct wal *wal, uint64_t clock_ms, const struct p
     return status;
 }
 
+enum status state_put_compact(struct wal *wal, const struct leavings *leavings, struct error *err)
+{
+    struct buf record = {0};
+    begin_record(&record);
+    buf_put_le32(&record, DELTA_COMPACT);
+    buf_put_le32(&record, (uint32_t)leavings->range_count);
+    for (size_t i = 0; i < leavings->range_count; i++)
+        put_range(leavings->ranges[i].group, leavings->ranges[i].first, leavings->ranges[i].last,
+                  &record);
+    buf_put_le32(&record, (uint32_t)leavings->floor_count);
+    for (size_t i = 0; i < leavings->floor_count; i++)
+        put_floor(leavings->floors[i].table_id, leavings->floors[i].group, leavings->floors[i].seq,
+                  &record);
+    enum status status = buf_status(&record, "compaction", err);
+    if (status == STATUS_OK)
+        status = append_delta(wal, &record, err);
+    buf_deinit(&record);
+    return status;
+}
+
 enum status state_put_reclaim(struct wal *wal, const struct segment *segment, struct error *err)
 {
     struct buf record = {0};
@@ -495,15 +515,12 @@ enum status state_put_reclaim(struct wal *wal, const struct segment *segment, st
         const struct run *run = segment->runs[i];
         if (run->count == 0)
             continue;
-        buf_put_le32(&record, run->group);
-        buf_put_le64(&record, run->first_seq);
-        buf_put_le64(&record, run->first_seq + run->count - 1);
+        put_range(run->group, run->first_seq, run_end(run) - 1, &record);
     }
     buf_put_le32(&record, (uint32_t)segment->table_count);
     for (size_t i = 0; i < segment->table_count; i++) {
-        buf_put_le32(&record, segment->tables[i].table_id);
-        buf_put_le32(&record, segment->tables[i].group);
-        buf_put_le64(&record, segment->tables[i].last_seq);
+        put_floor(segment->tables[i].table_id, segment->tables[i].group,
+                  segment->tables[i].last_seq, &record);
     }
     enum status status = buf_status(&record, "reclaim", err);
     if (status == STATUS_OK)

@@ -21,6 +21,7 @@ enum {
     DELTA_LEASE_GONE = 6,
     DELTA_PRODUCERS_GONE = 7,
     DELTA_FENCED = 8,
+    DELTA_COMPACT = 9,
     DELTAS_LEAST_BYTES = 1 << 20, /* of deltas before a new base is worth it */
 };
 

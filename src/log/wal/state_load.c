@@ -287,6 +287,10 @@ static enum status get_delta(struct wal *wal, struct cursor *cursor, struct erro
         wal->fenced_by = cursor_get_le64(cursor);
         return STATUS_OK;
     }
+    if (kind == DELTA_COMPACT) {
+        TRY(get_reclaimed(wal, cursor, err));
+        return get_floors(wal, cursor, err);
+    }
     if (kind == DELTA_PRODUCERS_GONE)
         return producers_expired_decode(&wal->producers, cursor, err);
     if (kind != DELTA_RECLAIM)

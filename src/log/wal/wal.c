@@ -25,6 +25,8 @@ struct wal_options wal_options_default(const char *dir)
         .volume_free_percent_min = 5,
         .keep_committed_ms = 24ull * 3600 * 1000,
         .keep_committed_percent = 25,
+        .compacted_from_percent = 33,
+        .compacted_below_percent = 25,
         .producers_max = 100000,
         .keep_producers_ms = 7ull * 24 * 3600 * 1000,
     };
@@ -256,7 +258,8 @@ static enum status options_check(const struct wal_options *options, struct error
         return error_set(err, STATUS_INVALID, "log: write units of %llu bytes",
                          (unsigned long long)options->unit_bytes_max);
     if (options->producers_refused_at_percent > 100 || options->volume_free_percent_min > 100 ||
-        options->keep_committed_percent > 100)
+        options->keep_committed_percent > 100 || options->compacted_from_percent > 100 ||
+        options->compacted_below_percent > 100)
         return error_set(err, STATUS_INVALID, "log: a percentage above 100");
     return STATUS_OK;
 }

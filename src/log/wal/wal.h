@@ -79,6 +79,9 @@ struct wal_options {
     uint32_t volume_free_percent_min;      /* default 5 */
     uint64_t keep_committed_ms;            /* default 24 h */
     uint32_t keep_committed_percent;       /* of the budget; default 25 */
+    uint32_t compacted_from_percent;       /* of the budget: from here on little is kept of what a
+                                              stuck table holds; default 33 (L26) */
+    uint32_t compacted_below_percent;      /* of a segment, if less than that is live; default 25 */
     uint32_t producers_max;                /* default 100,000 */
     uint64_t keep_producers_ms; /* idle ones, by the time in which the log was open; default 7 d */
     bool is_read_only;          /* for `log ls|cat`: recovers nothing, writes nothing */
@@ -264,12 +267,12 @@ struct wal_view {
 struct wal_scan;
 
 /* Entries of `group` with seq > after, of `table_id` (0: all), in order. The scan pins the segments
- * it still needs. Owned by one thread. RECLAIMED if entries of that table above `after` are gone.
- */
+ * it still needs. Owned by one thread. RECLAIMED if entries of that table above `after` are gone;
+ * of all, if the one behind `after` is: what a stuck table still needs lies between such holes. */
 enum status wal_scan_open(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after,
                           struct wal_scan **out_scan, struct error *err) MUST_CHECK;
-/* NOT_FOUND: no further entry is synced yet (ask again later); CORRUPT names a damaged range. The
- * view lives until the next call. */
+/* NOT_FOUND: no further entry is synced yet (ask again later); CORRUPT names a damaged range;
+ * RECLAIMED as above. The view lives until the next call. */
 enum status wal_scan_next(struct wal_scan *scan, struct wal_view *out_view,
                           struct error *err) MUST_CHECK;
 /* Moves to another starting point, back or forth. */
@@ -278,12 +281,20 @@ void wal_scan_close(struct wal_scan *scan); /* accepts NULL */
 /* Entries of `table_id` (0: any) up to here may be gone: where a scan of what is left can start
  * (L32). */
 uint64_t wal_reclaimed_through(struct wal *wal, uint32_t group, uint32_t table_id);
+/* The last reclaimed entry at or below `seq`, 0: none; and the end of the hole right behind
+ * `after`, or `after`. */
+uint64_t wal_reclaimed_below(struct wal *wal, uint32_t group, uint64_t seq);
+uint64_t wal_reclaimed_behind(struct wal *wal, uint32_t group, uint64_t after);
 
 struct wal_position wal_synced_end(struct wal *wal, uint32_t group);
 /* The chain at `seq`; NOT_FOUND when no header at or below retention tells it any more. */
 enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_chain,
                          struct error *err) MUST_CHECK;
 
+/* What the header of the entry at `seq` says; payload and contributions stay empty. RECLAIMED: it
+ * is gone; CORRUPT: it is damaged; NOT_FOUND: it is void, or was never written. */
+enum status wal_entry_at(struct wal *wal, uint32_t group, uint64_t seq, struct wal_view *out_view,
+                         struct error *err) MUST_CHECK;
 /* The term of the entry at `seq`; NOT_FOUND when it is not here (any more). */
 enum status wal_term_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_term,
                         struct error *err) MUST_CHECK;
@@ -396,7 +407,8 @@ bool wal_consumer_at(struct wal *wal, size_t index, struct wal_consumer *out_con
 
 /* ---- for a mirror (L17, L23, L35) ---- */
 
-/* How far a segment's file is synced. Its bytes [0, bytes) are as they will be for ever. */
+/* How far a segment's file is synced. Its bytes [0, bytes) stay as they are, but that zeros may
+ * take the place of what every table has (wal_segment_is_compacted). */
 struct wal_extent {
     uint64_t segment_id, bytes;
     uint64_t unit;     /* the last one in them; UINT64_MAX: all */
@@ -413,8 +425,8 @@ void wal_extents(struct wal *wal, uint64_t from_id, struct wal_extent *extents, 
 /* The highest segment id that was ever given out, and the first one of this start. */
 uint64_t wal_segment_newest(struct wal *wal, uint64_t *out_first_of_start);
 
-/* Raises inout_seqs, one a group, to the last entry that the segment has of it; if it is gone, to
- * the last one that is gone with any. */
+/* Raises inout_seqs, one a group, to the last entry that the segment has of it; if it is gone or
+ * compacted, to the last one that is gone with any. */
 void wal_segment_ends(struct wal *wal, uint64_t segment_id, uint64_t *inout_seqs);
 
 /* A segment's file, open; the segment is neither recycled nor removed until it is closed. One
@@ -426,6 +438,8 @@ enum status wal_segment_open(struct wal *wal, uint64_t segment_id,
 /* CORRUPT: the file is shorter. */
 enum status wal_segment_read(struct wal_segment_file *file, uint64_t offset, void *data,
                              size_t bytes, struct error *err) MUST_CHECK;
+/* What every table had taken may be missing from what is read: zeros stand there (L26). */
+bool wal_segment_is_compacted(struct wal_segment_file *file);
 void wal_segment_close(struct wal_segment_file *file); /* accepts NULL */
 
 /* Appends a checkpoint, as in docs/format/checkpoint.md, for a copy of the log that need not hold
@@ -449,12 +463,16 @@ struct wal_usage {
     uint64_t producers_expired;            /* since the start */
     uint64_t producers_remembered;         /* expired ones that are still told so */
     uint64_t holds_lapsed, holds_released; /* of consumers: not renewed; given up for space */
+    uint64_t segments_compacted;           /* since the start (L26) */
     uint64_t pinned_bytes;                 /* of segments that somebody is reading right now */
     bool is_refusing;
 };
 struct wal_usage wal_usage(struct wal *wal);
 /* Whether more than `percent` of the budget is used. Cheap. */
 bool wal_is_filled(struct wal *wal, unsigned percent);
+/* Of the sealed segments that cannot leave before this table has taken its rows from them. What two
+ * tables hold is counted for both. */
+uint64_t wal_pinned_bytes(struct wal *wal, uint32_t table_id);
 
 /* One segment, for `log ls`. */
 struct wal_segment_info {
@@ -462,7 +480,8 @@ struct wal_segment_info {
     const char *state; /* "active", "sealed", "committed", "spare" */
     char path[256];    /* relative to the log directory */
     int64_t created_wall_ns;
-    bool is_cut; /* a torn tail was cut here */
+    bool is_cut;       /* a torn tail was cut here */
+    bool is_compacted; /* what every table had taken was left out (L26) */
 };
 bool wal_segment_at(struct wal *wal, size_t index, struct wal_segment_info *out_info);
 

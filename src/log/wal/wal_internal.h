@@ -42,14 +42,26 @@ struct index_entry {
     bool has_producers;
 };
 
-/* The entries of one group in one segment: dense in seq. */
+/* The entries of one group in one segment: dense in seq, or what a compaction left of them. */
 struct run {
     struct segment *segment;
     uint32_t group;
     uint64_t first_seq;
     uint32_t count, capacity, pending; /* pending: reserved by index_prepare */
     struct index_entry *entries;
+    uint32_t *steps; /* of each entry, above first_seq; NULL: it is dense */
 };
+
+static inline uint64_t run_seq(const struct run *run, uint32_t index)
+{
+    return run->first_seq + (run->steps ? run->steps[index] : index);
+}
+
+/* The seq behind its last one. */
+static inline uint64_t run_end(const struct run *run)
+{
+    return run->count ? run_seq(run, run->count - 1) + 1 : run->first_seq;
+}
 
 /* DATA entries of one table in one group in one segment. */
 struct segment_table {
@@ -85,6 +97,9 @@ struct segment {
     uint32_t pins;            /* guarded by lock: readers inside it now */
     bool is_going;            /* guarded by lock: its floors are raised; no reader enters */
     bool is_cut;
+    bool is_compacted; /* guarded by lock: entries that everybody was past were left out (L26) */
+    bool is_unsaved;   /* they left the index, and state/ may not know */
+    uint64_t tried;    /* to compact it: what was to stay, and 1; 0: never */
     bool has_state;    /* TABLE or VOID entries, or producers: checkpoint before reclaim */
     uint64_t data_end; /* where units end and the footer begins */
     uint64_t file_bytes, allocated_bytes; /* guarded by lock */
@@ -135,6 +150,14 @@ struct seq_range {
 struct floor_row {
     uint32_t table_id, group;
     uint64_t seq;
+};
+
+/* What leaves a segment, and its tables' floors then. */
+struct leavings {
+    struct seq_range *ranges;
+    size_t range_count, range_capacity;
+    struct floor_row *floors;
+    size_t floor_count, floor_capacity;
 };
 
 struct table {
@@ -358,12 +381,16 @@ struct segment *segment_create(uint64_t id);
 void segment_destroy(struct segment *segment);                     /* accepts NULL */
 bool index_segment_add(struct wal *wal, struct segment *segment);  /* takes it */
 void index_segment_drop(struct wal *wal, struct segment *segment); /* and destroys it */
+/* What is left of it takes the place of its entries and tables, and those are in `left` then. */
+void index_segment_reduce(struct wal *wal, struct segment *segment, struct segment *left);
 struct segment *index_segment_find(struct wal *wal, uint64_t id);
 /* Makes room so that the index_add that follows cannot fail. False: out of memory. */
 bool index_prepare(struct wal *wal, struct segment *segment, const struct record *record);
 void index_unprepare(struct segment *segment);
 void index_add(struct wal *wal, struct segment *segment, const struct record *record,
                uint64_t offset, int64_t wall_ns);
+/* Index of the first entry above `after`; `count`: there is none. */
+uint32_t run_above(const struct run *run, uint64_t after);
 bool index_find(struct wal *wal, uint32_t group, uint64_t seq, struct run **out_run,
                 const struct index_entry **out_entry);
 /* The first entry of `table_id` (0: any) above `after`. */
@@ -372,6 +399,9 @@ bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t aft
 struct segment_table *segment_table_find(const struct segment *segment, uint32_t group,
                                          uint32_t table_id);
 struct segment_table *segment_table_get(struct segment *segment, uint32_t group, uint32_t table_id);
+/* Counts a DATA entry, which becomes the last of the run. */
+void segment_table_count(struct segment_table *table, struct run *run, uint64_t seq, uint32_t rows,
+                         uint64_t payload_bytes);
 /* What it keeps of its header's rows, which are in order of their groups. False: out of memory. */
 bool segment_chains_set(struct segment *segment, const struct group_row *rows, uint32_t count);
 const struct header_chain *segment_chain_find(const struct segment *segment, uint32_t group);
@@ -381,6 +411,15 @@ void segment_trim(struct segment *segment);
 struct run *segment_run_find(const struct segment *segment, uint32_t group);
 struct run *segment_run_get(struct segment *segment, uint32_t group);
 bool group_run_attach(struct group *group, struct run *run);
+bool table_add(struct wal *wal, struct table *table); /* takes; the next id */
+/* Makes the id known, with ids before it; gives it its name if it has none yet. */
+bool table_put(struct wal *wal, uint32_t table_id, struct span name);
+uint32_t table_find(const struct wal *wal, const char *name, size_t length); /* 0: none */
+bool schema_put(struct wal *wal, uint64_t fingerprint, struct span message);
+const struct schema *schema_find(const struct wal *wal, uint64_t fingerprint);
+
+/* ---- ranges.c; lock held by all callers ---- */
+
 bool damage_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last, const char *where);
 /* The first damage in (after, last] that may hold rows of the table (0: any). Lock held. */
 const struct damage *damage_within(struct wal *wal, uint32_t group, uint32_t table_id,
@@ -391,23 +430,23 @@ bool void_add(struct wal *wal, const struct void_range *range);
 bool reclaimed_add(struct wal *wal, uint32_t group, uint64_t first, uint64_t last);
 /* The reclaimed range that holds `seq`, or the first one above it; NULL: none. */
 const struct seq_range *reclaimed_from(const struct wal *wal, uint32_t group, uint64_t seq);
+/* The last one at or below `seq`; 0: none. */
+uint64_t reclaimed_below(const struct wal *wal, uint32_t group, uint64_t seq);
 uint64_t floor_get(const struct wal *wal, uint32_t table_id, uint32_t group);
 bool floor_raise(struct wal *wal, uint32_t table_id, uint32_t group, uint64_t seq);
-bool table_add(struct wal *wal, struct table *table); /* takes; the next id */
-/* Makes the id known, with ids before it; gives it its name if it has none yet. */
-bool table_put(struct wal *wal, uint32_t table_id, struct span name);
-uint32_t table_find(const struct wal *wal, const char *name, size_t length); /* 0: none */
-bool schema_put(struct wal *wal, uint64_t fingerprint, struct span message);
-const struct schema *schema_find(const struct wal *wal, uint64_t fingerprint);
 
 /* ---- footer.c ---- */
 
-/* Appends the footer unit of `segment`, whole, to `out`, which is empty. */
-void footer_encode(struct wal *wal, const struct segment *segment, uint64_t unit_offset,
-                   uint64_t unit_number, int64_t wall_ns, struct buf *out);
+/* Appends the footer unit of `segment`, whole and of at least so many bytes, to `out`, which is
+ * empty. */
+void footer_encode(const struct wal *wal, const struct segment *segment, uint64_t unit_offset,
+                   uint64_t unit_number, int64_t wall_ns, uint64_t bytes_least, struct buf *out);
 /* Fills an empty segment from a footer unit; its runs are not yet in the groups. */
 enum status footer_decode(struct wal *wal, struct segment *segment, struct span unit,
                           struct error *err) MUST_CHECK;
+/* Of it only where the groups stood, into segment->ends, and the unit's number. */
+enum status footer_decode_ends(struct segment *segment, struct span unit, uint64_t *out_number,
+                               struct error *err) MUST_CHECK;
 /* What one more entry may add to a footer. */
 static inline size_t footer_entry_bytes(bool is_new_table)
 {
@@ -496,6 +535,9 @@ enum status state_put_expired(struct wal *wal, uint64_t clock_ms, const struct p
                               size_t count, struct error *err) MUST_CHECK;
 enum status state_put_reclaim(struct wal *wal, const struct segment *segment,
                               struct error *err) MUST_CHECK;
+/* What left segments that stay. */
+enum status state_put_compact(struct wal *wal, const struct leavings *leavings,
+                              struct error *err) MUST_CHECK;
 enum status state_put_fence(struct wal *wal, uint64_t incarnation, struct error *err) MUST_CHECK;
 bool state_wants_checkpoint(const struct wal *wal);
 bool state_is_large(const struct wal *wal); /* two checkpoints would make it smaller */
@@ -509,6 +551,20 @@ bool spare_sacrifice(struct wal *wal);
 void spare_path(const struct wal *wal, const struct spare *spare, char out[PATH_BYTES_MAX]);
 bool segment_is_acked(const struct wal *wal, const struct segment *segment);
 
+/* What is damaged stays until it is repaired: nothing else shows what it may have been. Lock held.
+ */
+bool segment_is_evidence(const struct wal *wal, const struct segment *segment);
+bool wal_is_under_pressure(const struct wal *wal); /* lock held */
+
+/* ---- compact.c ---- */
+
+/* One segment at most; *out_is_done: it was made smaller, and there may be more. State held. */
+enum status compact_next(struct wal *wal, bool *out_is_done, struct error *err) MUST_CHECK;
+
+/* What could not be synced when entries left its index is in memory alone: then all of state/ is
+ * written, twice. State held. */
+enum status compact_save(struct wal *wal, struct segment *segment, struct error *err) MUST_CHECK;
+
 /* ---- scan.c ---- */
 
 /* One entry read from a file: header at the front, payload aligned behind it. Zeroed is empty. */
@@ -519,6 +575,8 @@ struct entry_bytes {
 
 /* Does an open scan still want something of this segment? Lock held. */
 bool scans_need(const struct wal *wal, const struct segment *segment);
+/* Of what goes? Lock held. */
+bool scans_need_leavings(const struct wal *wal, const struct leavings *leavings);
 /* Reads and checks one entry; the payload only if asked for. CORRUPT says what does not hold. */
 enum status entry_read(const struct segment *segment, const struct index_entry *entry,
                        struct env_file *file, bool with_payload, struct entry_bytes *bytes,
