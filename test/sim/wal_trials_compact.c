@@ -292,6 +292,15 @@ static void act_hold(struct run *run, struct wal *wal, uint32_t table)
     flow(run, wal, table, ROWS / 2);
     EXPECT(wal_usage(wal).holds_released > 0);
     look_around(run, wal, table);
+    /* The last of its rows goes out of the middle of a segment: there the floor is. */
+    EXPECT(wal_consumer_drop(wal, "c", &was_there, &last_error) == STATUS_OK && was_there);
+    world.holds_all = true;
+    flow(run, wal, table, STUCK_EVERY + 5);
+    EXPECT(wal_seal(wal, &last_error) == STATUS_OK);
+    ack(wal, world.flowing, world.last_seq);
+    env_sleep_ms(sim_node_env(run->node), 3000);
+    EXPECT(wal_reclaimed_through(wal, 0, world.flowing) == world.last_seq);
+    look_around(run, wal, table);
 }
 
 void l26_what_is_wanted_stays(void)
