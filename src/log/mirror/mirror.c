@@ -274,6 +274,7 @@ void mirror_vanished(struct mirror *mirror)
         mirror->planned_seqs[g] = 0;
     mirror->wants_flush = true;
     mirror->is_in_doubt = false;
+    mirror->stated = 0;
     env_unlock(mirror->lock);
     mirror->has_state = false;
 }

@@ -58,7 +58,9 @@ struct mirror {
     /* all guarded by lock from here */
     bool is_begun, is_planning, is_refused, is_hurrying, is_stopping, is_failing;
     bool wants_flush, is_in_doubt; /* the head is to be read at once */
-    struct error why;              /* of is_refused, or of the last failure */
+    bool wants_state;              /* at once: ranges wait for it */
+    uint64_t stated;  /* one above the version of the newest state since the start; 0: none */
+    struct error why; /* of is_refused, or of the last failure */
     struct upload *head, **tail;
     size_t queued, busy;
     uint64_t queued_bytes; /* of ranges that are not DONE */

@@ -40,6 +40,9 @@ static enum status state_put(struct mirror *mirror, struct error *err)
                             (int64_t)(object.length >> 20) * 1000000000;
     env_lock(mirror->lock);
     mirror->counters.states_total++;
+    mirror->stated = version + 1;
+    mirror->wants_state = false;
+    env_broadcast(mirror->work);
     env_unlock(mirror->lock);
 done:
     buf_deinit(&image);
@@ -201,7 +204,9 @@ static enum status tidy(struct mirror *mirror, bool is_forced, enum mirror_step 
     if (may_sweep && !(done = find_done(mirror, &count)))
         return error_set(err, STATUS_NO_MEMORY, "mirror: out of memory");
     bool is_changed = mirror->state_version != wal_state_version(mirror->wal);
-    bool is_due = is_changed && now >= mirror->next_state_ns;
+    env_lock(mirror->lock);
+    bool is_due = mirror->wants_state || (is_changed && now >= mirror->next_state_ns);
+    env_unlock(mirror->lock);
     enum status status = STATUS_OK;
     if (count > 0 || !mirror->has_state || is_due) {
         TRY_OR_DONE(status, mirror_head_check(mirror, err));

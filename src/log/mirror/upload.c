@@ -182,19 +182,37 @@ static void plan_make(struct mirror *mirror)
 
 /* ---- copying ---- */
 
+/* A compacted segment lacks what every table has: whoever waits for such an entry is told, and what
+ * it said of tables and producers is in a state before bytes without it can take its place. BUSY:
+ * there is none yet. */
+static enum status compacted_admit(struct mirror *mirror, uint64_t segment_id, uint64_t version,
+                                   struct error *err)
+{
+    mirror_abandon(mirror, segment_id);
+    env_lock(mirror->lock);
+    bool is_stated = mirror->stated > version;
+    mirror->wants_state |= !is_stated;
+    if (!is_stated)
+        env_signal(mirror->tidy);
+    env_unlock(mirror->lock);
+    return is_stated ? STATUS_OK : error_set(err, STATUS_BUSY, "mirror: a state comes first");
+}
+
 static enum status range_read(struct mirror *mirror, const struct upload *upload,
                               struct buf *buffer, struct error *err)
 {
     struct wal_segment_file *file = NULL;
+    uint64_t version;
     size_t bytes = (size_t)(upload->to - upload->from);
     buf_clear(buffer);
     uint8_t *at = buf_extend(buffer, MIRROR_HEADER_BYTES + bytes);
     TRY(buf_status(buffer, "mirror: a range", err));
     TRY(wal_segment_open(mirror->wal, upload->segment_id, &file, err));
     enum status status = wal_segment_read(file, upload->from, at + MIRROR_HEADER_BYTES, bytes, err);
-    if (wal_segment_is_compacted(file)) /* rows that are in their tables may not be in it */
-        mirror_abandon(mirror, upload->segment_id);
+    bool is_compacted = wal_segment_is_compacted(file, &version);
     wal_segment_close(file);
+    if (status == STATUS_OK && is_compacted)
+        status = compacted_admit(mirror, upload->segment_id, version, err);
     TRY(status);
     struct mirror_header header = {
         .kind = MIRROR_RANGE,
@@ -274,11 +292,12 @@ static void upload_run(struct mirror *mirror, struct upload *upload, struct buf 
     enum status status = range_copy(mirror, upload, buffer, &step, &err);
     bool is_gone = step == MIRROR_READ && status == STATUS_RECLAIMED;
     bool is_in_doubt = step == MIRROR_CONFIRM && status == STATUS_NOT_FOUND;
+    bool is_early = step == MIRROR_READ && status == STATUS_BUSY;
     if (step == MIRROR_CONFIRM && status == STATUS_HALTED)
         mirror_refuse(mirror, &err);
-    else if (status != STATUS_OK && !is_gone && !is_in_doubt)
+    else if (status != STATUS_OK && !is_gone && !is_in_doubt && !is_early)
         mirror_failed(mirror, step, &err);
-    else if (!is_in_doubt)
+    else if (!is_in_doubt && !is_early)
         mirror_works(mirror);
     if (is_gone)
         mirror_abandon(mirror, upload->segment_id);
@@ -290,8 +309,8 @@ static void upload_run(struct mirror *mirror, struct upload *upload, struct buf 
     }
     if (status != STATUS_OK && !is_gone) {
         upload->step = UPLOAD_READY;
-        upload->next_try_ns =
-            env_mono_ns(mirror->env) + mirror_back_off_ns(mirror, upload->attempts++);
+        upload->next_try_ns = env_mono_ns(mirror->env) +
+                              mirror_back_off_ns(mirror, is_early ? 0 : upload->attempts++);
         env_broadcast(mirror->moved);
         return;
     }

@@ -481,8 +481,10 @@ static enum status decide(struct compaction *c, bool *out_is_decided, struct err
     env_lock(c->wal->lock);
     bool is_free = !is_wanted(c);
     bool is_raised = is_free && floors_raise(c->wal, &c->leavings);
-    if (is_raised)
+    if (is_raised) {
         index_segment_reduce(c->wal, c->segment, c->left);
+        c->segment->compacted_version = ++c->wal->state_version;
+    }
     env_unlock(c->wal->lock);
     *out_is_decided = is_raised;
     return is_free && !is_raised ? no_memory(err) : STATUS_OK;

@@ -117,10 +117,11 @@ enum status wal_segment_read(struct wal_segment_file *file, uint64_t offset, voi
     return STATUS_OK;
 }
 
-bool wal_segment_is_compacted(struct wal_segment_file *file)
+bool wal_segment_is_compacted(struct wal_segment_file *file, uint64_t *out_version)
 {
     env_lock(file->wal->lock);
     bool is_compacted = file->segment->is_compacted; /* said before its file is another one */
+    *out_version = file->segment->compacted_version;
     env_unlock(file->wal->lock);
     return is_compacted;
 }

@@ -438,8 +438,9 @@ enum status wal_segment_open(struct wal *wal, uint64_t segment_id,
 /* CORRUPT: the file is shorter. */
 enum status wal_segment_read(struct wal_segment_file *file, uint64_t offset, void *data,
                              size_t bytes, struct error *err) MUST_CHECK;
-/* What every table had taken may be missing from what is read: zeros stand there (L26). */
-bool wal_segment_is_compacted(struct wal_segment_file *file);
+/* What every table had taken may be missing from what is read: zeros stand there (L26). An image
+ * made when wal_state_version had reached *out_version tells what that is. */
+bool wal_segment_is_compacted(struct wal_segment_file *file, uint64_t *out_version);
 void wal_segment_close(struct wal_segment_file *file); /* accepts NULL */
 
 /* Appends a checkpoint, as in docs/format/checkpoint.md, for a copy of the log that need not hold

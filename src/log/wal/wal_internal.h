@@ -98,10 +98,11 @@ struct segment {
     bool is_going;            /* guarded by lock: its floors are raised; no reader enters */
     bool is_cut;
     bool is_compacted; /* guarded by lock: entries that everybody was past were left out (L26) */
-    bool is_unsaved;   /* they left the index, and state/ may not know */
-    uint64_t tried;    /* to compact it: what was to stay, and 1; 0: never */
-    bool has_state;    /* TABLE or VOID entries, or producers: checkpoint before reclaim */
-    uint64_t data_end; /* where units end and the footer begins */
+    uint64_t compacted_version; /* of the state that knows; guarded by lock */
+    bool is_unsaved;            /* they left the index, and state/ may not know */
+    uint64_t tried;             /* to compact it: what was to stay, and 1; 0: never */
+    bool has_state;             /* TABLE or VOID entries, or producers: checkpoint before reclaim */
+    uint64_t data_end;          /* where units end and the footer begins */
     uint64_t file_bytes, allocated_bytes; /* guarded by lock */
     uint64_t entry_count;                 /* guarded by lock */
     struct run **runs;                    /* by group; guarded by lock */
