@@ -928,6 +928,43 @@ def test_L27_a_table_that_stands_still_leaves_room_for_the_others(tmp_path, requ
     finish(server, book)
 
 
+def test_L26_a_table_that_stands_still_keeps_no_rows_of_others(tmp_path, request):
+    """The others flow, by several times the budget: what is left of each segment is the rows of the table that
+    stands still, which is written to all the time. Nobody is refused, it neither."""
+    small = ("--log-segment-bytes", "1MiB", "--log-budget-bytes", "24MiB", "--log-keep-committed", "0s")
+    server = sluice.Server(tmp_path / "data", *FLAGS, *small).start()
+    request.addfinalizer(server.kill)
+    book = ledger.Ledger()
+    for _ in range(2):
+        book.must_send(server, book.new())
+        server.wait_published()
+    table = load(server)
+    table.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id).commit()
+    faults.wait_for(lambda: book.send(server, book.new()) and server.lane("otel.logs")["state"] == "halted",
+                    what="the halt")
+    for i in range(240):
+        if i == 120:
+            server.kill()
+            server.start()
+        if i % 4 == 0:
+            assert book.send(server, book.new()), (i, server.status()["log"])
+        assert book.send(server, book.new("spans", pad=100000)), (i, server.status()["log"])
+        if i % 6 == 5:
+            faults.wait_for(lambda: server.lane("otel.spans")["lag_rows"] == 0, what="the spans")
+    log, lane = server.status()["log"], server.lane("otel.logs")
+    assert lane["state"] == "halted" and lane["lag_rows"] >= 3 * 60
+    assert log["segments_compacted"] > 10 and log["bytes_written"] > 24 << 20
+    assert lane["lag_bytes"] < lane["pinned_bytes"] < log["allocated_bytes"] < 12 << 20
+    assert f'sluice_lane_pinned_bytes{{table="otel.logs"}} {lane["pinned_bytes"]}' in server.get("/metrics")[1]
+    server.stop()
+    listed = server.command("log", "ls")
+    assert listed.stdout.count("(compacted)") > 10
+    assert "entries are whole" in server.command("log", "repair").stdout
+    server.start()
+    server.command("clear-halt", "otel.logs", "--confirm", "--republish", check=0)
+    finish(server, book)
+
+
 # ---- concurrent committers ----
 
 @faults.needs_strace

@@ -44,6 +44,7 @@ static void put_lanes(struct json_writer *writer, struct server *server)
         put_u64(writer, "committed_seq", lane.committed.seq);
         put_u64(writer, "lag_rows", lane.lag_rows);
         put_u64(writer, "lag_bytes", lane.lag_bytes);
+        put_u64(writer, "pinned_bytes", lane.pinned_bytes);
         put_u64(writer, "oldest_unpublished_ms", (uint64_t)lane.oldest_unpublished_ms);
         put_u64(writer, "epoch", lane.epoch);
         put_u64(writer, "commits", lane.commits_total);
@@ -93,6 +94,7 @@ static void put_log(struct json_writer *writer, struct server *server)
     put_u64(writer, "allocated_bytes", usage.allocated_bytes);
     put_u64(writer, "segments_sealed", usage.segments_sealed);
     put_u64(writer, "segments_committed", usage.segments_committed);
+    put_u64(writer, "segments_compacted", usage.segments_compacted);
     put_u64(writer, "entries_written", usage.entries_written);
     put_u64(writer, "bytes_written", usage.bytes_written);
     put_u64(writer, "syncs", usage.syncs);
@@ -230,6 +232,11 @@ static uint64_t lane_lag_bytes(const struct publish_lane_info *lane)
     return lane->lag_bytes;
 }
 
+static uint64_t lane_pinned_bytes(const struct publish_lane_info *lane)
+{
+    return lane->pinned_bytes;
+}
+
 static uint64_t lane_age(const struct publish_lane_info *lane)
 {
     return (uint64_t)lane->oldest_unpublished_ms / 1000;
@@ -244,6 +251,8 @@ static void put_lane_metrics(struct buf *out, struct server *server)
         {"lane_retries_total", "counter", "Rounds that failed and were tried again.", lane_retries},
         {"lane_lag_rows", "gauge", "Synced rows not yet committed.", lane_lag_rows},
         {"lane_lag_bytes", "gauge", "Synced payload bytes not yet committed.", lane_lag_bytes},
+        {"lane_pinned_bytes", "gauge", "Disk blocks of the log that wait for the lane.",
+         lane_pinned_bytes},
         {"lane_oldest_unpublished_seconds", "gauge", "Age of the oldest row not yet committed.",
          lane_age},
     };
@@ -362,6 +371,9 @@ void server_put_metrics(struct server *server, struct buf *out)
     metric(out, "log_budget_bytes", "gauge", "What it may use.", usage.budget_bytes);
     metric(out, "log_pinned_bytes", "gauge", "Of segments that are being read right now.",
            usage.pinned_bytes);
+    metric(out, "log_segments_compacted_total", "counter",
+           "Segments of which no more was kept than what a lane still needs.",
+           usage.segments_compacted);
     metric(out, "log_refusing", "gauge", "1 while writes are refused for space.",
            usage.is_refusing);
     metric(out, "log_refused_submissions_total", "counter", "Submissions refused.",

@@ -102,6 +102,7 @@ struct publish_lane_info {
     char dropped[200];                 /* columns of ours that the table no longer has */
     struct wal_position committed;     /* of group 0 */
     uint64_t lag_rows, lag_bytes;
+    uint64_t pinned_bytes;         /* of the log's files that wait for this lane */
     int64_t oldest_unpublished_ms; /* age; 0: none */
     uint64_t epoch;
     uint64_t commits_total, rows_total, files_total, retries_total, rebases_total;

@@ -513,8 +513,10 @@ bool publisher_lane_at(struct publisher *publisher, size_t index,
         return false;
     struct lane *lane = &publisher->lanes[index];
     struct wal_pending pending = lane_pending(lane);
+    uint64_t pinned = wal_pinned_bytes(publisher->wal, lane->table_id);
     env_lock(publisher->lock);
     *out_info = lane->info;
+    out_info->pinned_bytes = pinned;
     out_info->lag_rows = pending.rows;
     out_info->lag_bytes = pending.bytes;
     if (pending.oldest_wall_ns)

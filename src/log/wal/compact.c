@@ -68,7 +68,8 @@ static bool is_candidate(const struct wal *wal, const struct segment *segment, b
     uint64_t most = segment->allocated_bytes / 100 * wal->options.compacted_below_percent;
     uint64_t live = live_bytes(wal, segment, passes_holds, most);
     bool is_new = segment->tried == 0 || 2 * (live + 1) <= segment->tried;
-    return live < most && is_new && !segment_is_evidence(wal, segment);
+    /* Beside it stay the segment's header and footer, and a unit's header. */
+    return live + 3 * (uint64_t)WAL_BLOCK <= most && is_new && !segment_is_evidence(wal, segment);
 }
 
 /* The oldest of which little is live. Lock held. */
@@ -580,7 +581,8 @@ enum status compact_next(struct wal *wal, bool *out_is_done, struct error *err)
     if (status == STATUS_OK)
         status = compact(&c, out_is_done, err);
     bool is_vain = status == STATUS_CORRUPT || status == STATUS_LIMIT;
-    if (is_vain || *out_is_done)
+    *out_is_done |= is_vain;
+    if (*out_is_done)
         c.segment->tried = live + 1;
     compaction_deinit(&c);
     return is_vain || status == STATUS_NO_SPACE ? STATUS_OK : status; /* later again */

@@ -559,7 +559,8 @@ bool wal_is_under_pressure(const struct wal *wal); /* lock held */
 
 /* ---- compact.c ---- */
 
-/* One segment at most; *out_is_done: it was made smaller, and there may be more. State held. */
+/* One segment at most; *out_is_done: it is not to be tried soon again, and there may be more. State
+ * held. */
 enum status compact_next(struct wal *wal, bool *out_is_done, struct error *err) MUST_CHECK;
 
 /* What could not be synced when entries left its index is in memory alone: then all of state/ is
