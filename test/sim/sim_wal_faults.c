@@ -11,13 +11,15 @@
 
 enum {
     FIRST_RUN = 40,
-    ACKNOWLEDGED = 20, /* of those, by their table: may be reclaimed */
+    ACKNOWLEDGED = 30, /* of those, by their table: may be reclaimed */
+    STUCK = 2,         /* rows of a table that takes nothing, in the first segment */
     SECOND_RUN = 50,
-    ALL = FIRST_RUN + SECOND_RUN,
+    ALL = FIRST_RUN + SECOND_RUN, /* and behind these those of the stuck one */
     ENTRY_BYTES = 3000,
     SITES_MAX = 64,
     PLACES_MAX = 16, /* of one site that a fault is tried at */
     WORDS_MAX = 48,
+    FIRST_SEED = 300,
 };
 
 /* ---- calls by what they are for ---- */
@@ -117,8 +119,9 @@ struct world {
     uint64_t place, seen; /* the call of the site that the fault befalls, from 1; 0: none does */
     struct sim_node *node;
     struct wal_options options;
-    bool is_acknowledged[ALL + 1];
+    bool is_acknowledged[ALL + STUCK + 1];
     bool opened, refused;
+    uint64_t compacted;
     char last_words[160];
 };
 
@@ -146,6 +149,8 @@ static struct wal_options small_options(void)
     options.budget_bytes = 64 * SEGMENT;
     options.keep_committed_ms = 0;
     options.keep_committed_percent = 1;
+    options.compacted_from_percent = 1;
+    options.compacted_below_percent = 60;
     return options;
 }
 
@@ -190,13 +195,14 @@ static void world_main(void *context)
         env_sleep_ms(sim_node_env(world->node), 4000);
         append_some(world, wal, table, FIRST_RUN + 1 + SECOND_RUN / 2, SECOND_RUN / 2);
     }
+    world->compacted = wal_usage(wal).segments_compacted;
     wal_close(wal);
 }
 
 /* What a start on a good disk finds, after the power was cut. */
 struct look {
     struct sim_node *node;
-    bool opened, has_damage, is_found[ALL + 1];
+    bool opened, has_damage, is_found[ALL + STUCK + 1];
     uint64_t last_found;
     char last_words[160];
 };
@@ -204,27 +210,20 @@ struct look {
 static void look_at(struct look *look, const struct wal_view *view)
 {
     uint64_t number = get_le64(view->payload.data);
-    EXPECT(number >= 1 && number <= ALL && !look->is_found[number]);
+    EXPECT(number >= 1 && number <= ALL + STUCK && !look->is_found[number]);
     EXPECT(view->payload.length == ENTRY_BYTES && is_payload(number, view->payload));
     look->is_found[number] = true;
-    look->last_found = number;
+    if (number <= ALL)
+        look->last_found = number;
 }
 
-static void look_main(void *context)
+static void look_through(struct look *look, struct wal *wal, const char *name)
 {
-    struct look *look = context;
-    struct wal_options options = small_options();
-    struct wal *wal;
     struct wal_scan *scan;
     struct wal_view view;
     struct wal_damage damage;
     uint32_t table;
-    if (wal_open(sim_node_env(look->node), &options, &wal, &last_error) != STATUS_OK) {
-        snprintf(look->last_words, sizeof look->last_words, "%s", last_error.message);
-        return;
-    }
-    look->opened = true;
-    EXPECT(wal_table_open(wal, "otel.logs", &table, &last_error) == STATUS_OK);
+    EXPECT(wal_table_open(wal, name, &table, &last_error) == STATUS_OK);
     uint64_t at = wal_reclaimed_through(wal, 0, table);
     EXPECT(wal_scan_open(wal, 0, table, at, &scan, &last_error) == STATUS_OK);
     for (;;) {
@@ -243,6 +242,21 @@ static void look_main(void *context)
         }
     }
     wal_scan_close(scan);
+}
+
+static void look_main(void *context)
+{
+    struct look *look = context;
+    struct wal_options options = small_options();
+    struct wal_damage damage;
+    struct wal *wal;
+    if (wal_open(sim_node_env(look->node), &options, &wal, &last_error) != STATUS_OK) {
+        snprintf(look->last_words, sizeof look->last_words, "%s", last_error.message);
+        return;
+    }
+    look->opened = true;
+    look_through(look, wal, "otel.logs");
+    look_through(look, wal, "otel.stuck");
     look->has_damage |= wal_damage_at(wal, 0, &damage);
     wal_close(wal);
 }
@@ -256,7 +270,7 @@ static unsigned look_after(struct world *world)
         memcpy(world->last_words, look.last_words, sizeof look.last_words);
         return NO_START_AFTER;
     }
-    for (uint64_t number = ACKNOWLEDGED + 1; number <= ALL; number++) {
+    for (uint64_t number = ACKNOWLEDGED + 1; number <= ALL + STUCK; number++) {
         if (!world->is_acknowledged[number] || look.is_found[number])
             continue;
         missing++;
@@ -267,7 +281,7 @@ static unsigned look_after(struct world *world)
     if (look.has_damage)
         return NAMED;
     EXPECT(world->fault->verdict == SIM_IGNORED || world->fault->verdict == SIM_ASTRAY);
-    EXPECT(last_missing > look.last_found);
+    EXPECT(last_missing > look.last_found && last_missing <= ALL);
     return CUT;
 }
 
@@ -278,9 +292,9 @@ static unsigned run_world(struct world *world, const struct files *files, uint64
     world->node = files_put(sim, files);
     world->options = small_options();
     snprintf(victim, sizeof victim, "%s",
-             files_find((struct files *)(uintptr_t)files, "/sealed/", 1)->path);
-    for (uint64_t number = 1; number <= FIRST_RUN; number++)
-        world->is_acknowledged[number] = true;
+             files_find((struct files *)(uintptr_t)files, "/sealed/", 0)->path);
+    for (uint64_t number = 1; number <= ALL + STUCK; number++)
+        world->is_acknowledged[number] = number <= FIRST_RUN || number > ALL;
     sim_node_direct(world->node, trial_is_direct);
     sim_node_judge(world->node, judge, world,
                    world->fault && world->fault->goes_elsewhere ? victim : NULL);
@@ -302,11 +316,21 @@ static unsigned run_world(struct world *world, const struct files *files, uint64
 static struct files files;
 static uint64_t worlds;
 
+static void act_first(struct run *run, struct wal *wal, uint32_t table)
+{
+    uint32_t stuck;
+    uint64_t seq;
+    EXPECT(wal_table_open(wal, "otel.stuck", &stuck, &last_error) == STATUS_OK);
+    for (uint64_t i = 1; i <= STUCK; i++)
+        EXPECT(append(wal, stuck, ALL + i, ENTRY_BYTES, WAL_SYNCED, &seq) == STATUS_OK);
+    act_append(run, wal, table);
+}
+
 static void make_log(void)
 {
     struct sim *sim = sim_create(1);
     struct run run = {.node = sim_node_create(sim, 64 << 20),
-                      .act = act_append,
+                      .act = act_first,
                       .options = small_options(),
                       .first = 1,
                       .count = FIRST_RUN,
@@ -321,7 +345,7 @@ static void make_log(void)
         sites[i].count = 0;
     struct world dry = {0};
     unsigned outcome = run_world(&dry, &files, 2);
-    EXPECT(outcome == (WENT_ON | ALL_THERE));
+    EXPECT(outcome == (WENT_ON | ALL_THERE) && dry.compacted > 0);
 }
 
 /* At some of the site's calls, the first and the last among them. */
@@ -332,7 +356,7 @@ static unsigned try_fault(const struct site *site, const struct fault *fault)
     for (uint64_t i = 0; i < places; i++) {
         uint64_t place = places == 1 ? 1 : 1 + i * (site->count - 1) / (places - 1);
         struct world world = {.site = site, .fault = fault, .place = place};
-        unsigned outcome = run_world(&world, &files, place);
+        unsigned outcome = run_world(&world, &files, FIRST_SEED + place);
         worlds++;
         if (getenv("VERBOSE"))
             printf("# %s, %s, %llu of %llu: %x %s\n", site->name, fault->name,
