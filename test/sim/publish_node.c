@@ -629,9 +629,12 @@ void node_main(void *context)
             publisher_end(&model->instances[i]);
     }
     /* In COPY one that healed first may have rows that the other's takeover left to it. */
-    for (uint32_t i = 0; i < INSTANCES_MAX; i++)
-        if (is_open[i])
-            server_close(&model->instances[i]);
+    for (uint32_t i = 0; i < INSTANCES_MAX; i++) {
+        if (!is_open[i])
+            continue;
+        totals.compacted += wal_usage(model->instances[i].wal).segments_compacted;
+        server_close(&model->instances[i]);
+    }
     if (model->outstanding)
         fail(model, "%llu submissions were never answered", U(model->outstanding));
 }

@@ -144,7 +144,7 @@ extern struct totals {
         snapshots_expired;
     uint64_t stories[STORY_COUNT];
     uint64_t rots[3], rotten_entries, rot_halts; /* bits, wiped, gone */
-    uint64_t tails_cut, segments_dropped, acks_checked, orphans_checked, came_back;
+    uint64_t tails_cut, segments_dropped, compacted, acks_checked, orphans_checked, came_back;
     struct sim_counts sim;
 } totals;
 

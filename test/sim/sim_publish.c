@@ -72,6 +72,8 @@ static void options_choose(struct model *model)
     log->seal_after_ms = 20 + pick(model, 400);
     log->keep_committed_ms = pick(model, 3) ? 0 : 200;
     log->keep_committed_percent = (uint32_t)pick(model, 30);
+    log->compacted_from_percent = (uint32_t)pick(model, 34);
+    log->compacted_below_percent = 25 + (uint32_t)pick(model, 60);
     struct publish_options *publish = &model->publish_options;
     *publish = publish_options_default("");
     publish->interval_ms = 1 + pick(model, 200);
@@ -321,6 +323,7 @@ static const struct {
     const char *name;
     const uint64_t *count;
 } must_happen[] = {
+    {"segments compacted", &totals.compacted},
     {"power cuts", &totals.sim.power_cuts},
     {"kills", &totals.sim.kills},
     {"exits after a failed sync", &totals.sim.exits},
