@@ -325,8 +325,8 @@ static enum status get_run(const struct wal *wal, struct segment *segment, struc
     return STATUS_OK;
 }
 
-static enum status find_body(struct segment *segment, struct span unit, struct cursor *out_body,
-                             struct error *err)
+static enum status find_body(const struct segment *segment, struct span unit,
+                             struct cursor *out_body, struct error *err)
 {
     struct unit_header header;
     struct unit_row row;
@@ -344,6 +344,16 @@ static enum status find_body(struct segment *segment, struct span unit, struct c
         return bad(err, "checksum");
     *out_body = cursor_of(body, row.payload_bytes);
     return STATUS_OK;
+}
+
+bool footer_is_compacted(const struct segment *segment, struct span unit)
+{
+    struct cursor cursor = {0};
+    struct error ignored;
+    if (find_body(segment, unit, &cursor, &ignored) != STATUS_OK)
+        return false;
+    cursor_get_le32(&cursor); /* version */
+    return cursor_get_le32(&cursor) & FOOTER_IS_COMPACTED;
 }
 
 /* The chain at the end of each group. */

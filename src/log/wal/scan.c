@@ -319,12 +319,35 @@ static enum status fetch(struct wal_scan *scan, const struct found *found, const
     if (!scan->file || scan->segment_id != found->segment->identity.id) {
         env_close(scan->file);
         scan->file = NULL;
-        TRY(segment_open_for_reading(wal, found->segment, &scan->file, err));
+        enum status status = segment_open_for_reading(wal, found->segment, &scan->file, err);
+        if (status == STATUS_NOT_FOUND && wal->options.is_read_only)
+            return err->status = STATUS_RECLAIMED; /* by the process that writes it */
+        TRY(status);
         scan->segment_id = found->segment->identity.id;
     }
     TRY(entry_read(found->segment, &found->entry, scan->file, true, &scan->bytes, out_record, err));
     *out_data = scan->bytes.data;
     return STATUS_OK;
+}
+
+/* Of a log that another process writes: is the file another one than when its footer was read,
+ * which had more? */
+static bool is_replaced(struct wal *wal, const struct segment *segment)
+{
+    struct env_file *file = NULL;
+    struct buf footer = {0};
+    struct error ignored;
+    size_t got = 0, bytes = (size_t)(segment->file_bytes - segment->data_end);
+    if (!wal->options.is_read_only || segment->is_compacted || bytes == 0)
+        return false;
+    uint8_t *to = buf_extend(&footer, bytes);
+    bool is_read = to && segment_open_for_reading(wal, segment, &file, &ignored) == STATUS_OK &&
+                   env_read(file, segment->data_end, to, bytes, &got, &ignored) == STATUS_OK &&
+                   got == bytes;
+    bool is_other = is_read && footer_is_compacted(segment, span_of(to, bytes));
+    env_close(file);
+    buf_deinit(&footer);
+    return is_other;
 }
 
 static void view_of_void(const struct void_range *range, struct wal_view *out)
@@ -384,6 +407,10 @@ enum status wal_scan_next(struct wal_scan *scan, struct wal_view *out_view, stru
                                       scan->contributions, err);
     if (status == STATUS_OK)
         view_of_entry(scan, &found, data, &record, out_view);
+    if (status == STATUS_CORRUPT && is_replaced(wal, found.segment))
+        status = error_set(err, STATUS_RECLAIMED,
+                           "log: segment %llu was compacted while it was read: look again",
+                           (unsigned long long)found.segment->identity.id);
     env_lock(wal->lock);
     found.segment->pins--;
     if (status == STATUS_OK)

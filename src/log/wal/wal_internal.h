@@ -448,6 +448,7 @@ enum status footer_decode(struct wal *wal, struct segment *segment, struct span 
 /* Of it only where the groups stood, into segment->ends, and the unit's number. */
 enum status footer_decode_ends(struct segment *segment, struct span unit, uint64_t *out_number,
                                struct error *err) MUST_CHECK;
+bool footer_is_compacted(const struct segment *segment, struct span unit);
 /* What one more entry may add to a footer. */
 static inline size_t footer_entry_bytes(bool is_new_table)
 {
