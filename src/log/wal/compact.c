@@ -15,8 +15,7 @@
 struct compaction {
     struct wal *wal;
     struct segment *segment, *left; /* left: the index of what stays */
-    uint64_t *limits;               /* of the segment's tables: entries up to here go */
-    uint64_t *gone;                 /* of the same: the last one that goes; 0: none does */
+    bool *is_live;                  /* of the segment's tables: all of their entries stay */
     struct leavings leavings;
     uint32_t *kept; /* where the entries are that stay, in units of WAL_ALIGN, rising */
     size_t kept_count, found;
@@ -40,24 +39,22 @@ static uint64_t through_of(const struct wal *wal, const struct segment_table *ro
     return table && table->acks ? table->acks[row->group].through.seq : 0;
 }
 
-/* Entries of the table up to here are wanted by nobody. Lock held. */
-static uint64_t limit_of(const struct wal *wal, const struct segment_table *row)
+/* Does anybody want an entry of it? Then all are kept: a lane that stands still may have to go
+ * back. Lock held. */
+static bool row_is_live(const struct wal *wal, const struct segment_table *row, bool passes_holds)
 {
-    uint64_t through = through_of(wal, row);
-    uint64_t held = leases_held_from(wal, row->group, row->table_id);
-    return held < through ? held : through;
+    return row->last_seq > through_of(wal, row) ||
+           (!passes_holds && row->last_seq > leases_held_from(wal, row->group, row->table_id));
 }
 
-/* Payload bytes that stay, or more; not much beyond `most`. Lock held. */
+/* Payload bytes that stay; not much beyond `most`. Lock held. */
 static uint64_t live_bytes(const struct wal *wal, const struct segment *segment, bool passes_holds,
                            uint64_t most)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < segment->table_count && bytes <= most; i++) {
-        const struct segment_table *row = &segment->tables[i];
-        bool is_live = row->last_seq > (passes_holds ? through_of(wal, row) : limit_of(wal, row));
-        bytes += is_live ? row->bytes : 0;
-    }
+    for (size_t i = 0; i < segment->table_count && bytes <= most; i++)
+        if (row_is_live(wal, &segment->tables[i], passes_holds))
+            bytes += segment->tables[i].bytes;
     return bytes;
 }
 
@@ -103,30 +100,25 @@ static bool floors_add(struct compaction *c)
     struct leavings *leavings = &c->leavings;
     for (size_t i = 0; i < c->segment->table_count; i++) {
         const struct segment_table *row = &c->segment->tables[i];
-        if (!c->gone[i])
+        if (c->is_live[i] || row->entries == 0)
             continue;
         if (!grow((void **)&leavings->floors, &leavings->floor_capacity, leavings->floor_count,
                   sizeof *leavings->floors))
             return false;
         leavings->floors[leavings->floor_count++] =
-            (struct floor_row){row->table_id, row->group, c->gone[i]};
+            (struct floor_row){row->table_id, row->group, row->last_seq};
     }
     return true;
 }
 
 /* Tables, starts and voids are few, and tell of more than rows. */
-static bool stays(struct compaction *c, const struct run *run, uint32_t index)
+static bool stays(const struct compaction *c, const struct run *run, uint32_t index)
 {
     const struct index_entry *entry = &run->entries[index];
     if (entry->type != WAL_DATA)
         return entry->type != WAL_PRODUCERS && entry->type != ENTRY_LOST;
     const struct segment_table *row = segment_table_find(c->segment, run->group, entry->table_id);
-    size_t at = (size_t)(row - c->segment->tables);
-    uint64_t seq = run_seq(run, index);
-    if (seq > c->limits[at])
-        return true;
-    c->gone[at] = seq;
-    return false;
+    return c->is_live[row - c->segment->tables];
 }
 
 static bool left_add(struct compaction *c, const struct run *from, uint32_t index, struct run *to)
@@ -202,10 +194,9 @@ static bool divide(struct compaction *c)
     for (size_t r = 0; r < segment->run_count; r++)
         count += segment->runs[r]->count;
     c->left = segment_create(segment->identity.id);
-    c->limits = mem_alloc_zero(segment->table_count + 1, sizeof *c->limits);
-    c->gone = mem_alloc_zero(segment->table_count + 1, sizeof *c->gone);
+    c->is_live = mem_alloc_zero(segment->table_count + 1, sizeof *c->is_live);
     c->kept = mem_alloc_zero(count + 1, sizeof *c->kept);
-    if (!c->left || !c->limits || !c->gone || !c->kept)
+    if (!c->left || !c->is_live || !c->kept)
         return false;
     c->left->identity = segment->identity;
     c->left->created_wall_ns = segment->created_wall_ns;
@@ -215,7 +206,7 @@ static bool divide(struct compaction *c)
     c->left->entry_count = segment->void_count;
     env_lock(c->wal->lock);
     for (size_t i = 0; i < segment->table_count; i++)
-        c->limits[i] = limit_of(c->wal, &segment->tables[i]);
+        c->is_live[i] = row_is_live(c->wal, &segment->tables[i], false);
     env_unlock(c->wal->lock);
     for (size_t r = 0; r < segment->run_count; r++)
         if (segment->runs[r]->count > 0 && !run_divide(c, segment->runs[r]))
@@ -521,7 +512,8 @@ static enum status file_replace(struct compaction *c, struct error *err)
     wal_segment_path(wal, segment->identity.id, SEGMENT_SEALED, to);
     path_parent(dir, to);
     TRY(env_rename(wal->env, from, to, err));
-    TRY(env_dir_sync(wal->env, dir, err));
+    if (env_dir_sync(wal->env, dir, err) != STATUS_OK)
+        return err->status = STATUS_IO; /* which of the two is there is unknown */
     env_lock(wal->lock);
     uint64_t less = segment->allocated_bytes - c->allocated_bytes;
     wal->allocated_bytes -= segment->allocated_bytes;
@@ -539,8 +531,7 @@ static void compaction_deinit(struct compaction *c)
     env_close(c->from);
     env_close(c->to);
     segment_destroy(c->left);
-    mem_free(c->limits);
-    mem_free(c->gone);
+    mem_free(c->is_live);
     mem_free(c->kept);
     mem_free(c->leavings.ranges);
     mem_free(c->leavings.floors);
@@ -562,8 +553,9 @@ static enum status compact(struct compaction *c, bool *out_is_done, struct error
     if (status == STATUS_OK && is_decided)
         status = save(c, err);
     if (status == STATUS_OK && is_decided)
-        return *out_is_done = true, file_replace(c, err);
-    if (c->to && status != STATUS_IO)
+        status = file_replace(c, err);
+    *out_is_done = status == STATUS_OK && is_decided;
+    if (c->to && !*out_is_done && status != STATUS_IO)
         file_drop(c);
     return status;
 }
