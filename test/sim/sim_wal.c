@@ -194,12 +194,22 @@ static void options_choose(struct model *model)
     options->seal_after_ms = 20 + pick(model, 400);
     options->keep_committed_ms = pick(model, 3) ? 0 : 200;
     options->keep_committed_percent = (uint32_t)pick(model, 50);
-    options->compacted_from_percent = (uint32_t)pick(model, 34);
-    options->compacted_below_percent = 25 + (uint32_t)pick(model, 60);
     if (pick(model, 2))
         options->keep_producers_ms = 20 + pick(model, 300);
     if (pick(model, 3) == 0)
         options->producers_max = 3;
+}
+
+/* In every other world a table takes nothing for long, and what others left is compacted. */
+static uint32_t stuck_choose(struct model *model)
+{
+    struct wal_options *options = &model->options;
+    options->compacted_from_percent = 100;
+    if (model->seed % 2)
+        return TABLES;
+    options->compacted_from_percent = (uint32_t)pick(model, 34);
+    options->compacted_below_percent = 25 + (uint32_t)pick(model, 60);
+    return (uint32_t)pick(model, 2 * TABLES);
 }
 
 static void world(struct model *model)
@@ -212,7 +222,7 @@ static void world(struct model *model)
     model->node = sim_node_create(model->sim, volume);
     sim_node_direct(model->node, pick(model, 2));
     item_add(model, (struct item){0});
-    uint32_t stuck = pick(model, 2) ? (uint32_t)pick(model, TABLES) : TABLES;
+    uint32_t stuck = stuck_choose(model);
     bool may_rot = pick(model, 4) == 0, may_rot_state = !may_rot && pick(model, 4) == 0;
     uint64_t rounds = 2 + pick(model, 5);
     for (uint64_t round = 0; round <= rounds; round++) {

@@ -139,7 +139,7 @@ bool check_all(struct model *model)
         model->items[number].is_present = false;
     uint64_t entries;
     struct error err;
-    bool is_verified = model->has_rot || pick(model, 2);
+    bool is_verified = model->has_rot || model->seed % 4 == 0;
     if (is_verified && wal_verify(model->wal, &entries, &err) != STATUS_OK)
         return false;
     struct wal_damage damage;

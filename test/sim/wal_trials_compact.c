@@ -269,7 +269,7 @@ static void look_again(struct wal *other)
     struct wal_scan *scan;
     struct wal_view view;
     struct wal_damage damage;
-    uint64_t compacted = 0, gone = 0, end = wal_synced_end(other, 0).seq;
+    uint64_t entries, compacted = 0, gone = 0, end = wal_synced_end(other, 0).seq;
     for (uint64_t seq = 1; seq <= end; seq++) {
         EXPECT(wal_scan_open(other, 0, 0, seq - 1, &scan, &last_error) == STATUS_OK);
         enum status status = wal_scan_next(scan, &view, &last_error);
@@ -279,6 +279,8 @@ static void look_again(struct wal *other)
         wal_scan_close(scan);
     }
     EXPECT(compacted > 10 && gone > compacted && !wal_damage_at(other, 0, &damage));
+    EXPECT(wal_verify(other, &entries, &last_error) == STATUS_OK && entries == end - gone);
+    EXPECT(!wal_damage_at(other, 0, &damage));
     wal_close(other);
 }
 

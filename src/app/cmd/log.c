@@ -76,9 +76,9 @@ static enum status cat_group(struct wal *wal, uint32_t group, bool as_json, stru
     for (;;) {
         status = wal_scan_next(scan, &view, err);
         uint64_t behind = wal_reclaimed_behind(wal, group, after);
-        if (status == STATUS_RECLAIMED && behind > after) { /* a stuck table has more */
-            after = behind;
-            status = wal_scan_seek(scan, after, err);
+        if (status == STATUS_RECLAIMED) { /* a stuck table has more */
+            if (behind > after)
+                status = wal_scan_seek(scan, after = behind, err);
             continue;
         }
         if (status != STATUS_OK)

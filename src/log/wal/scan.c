@@ -408,12 +408,11 @@ enum status wal_scan_next(struct wal_scan *scan, struct wal_view *out_view, stru
     if (status == STATUS_OK)
         view_of_entry(scan, &found, data, &record, out_view);
     if (status == STATUS_CORRUPT && is_replaced(wal, found.segment))
-        status = error_set(err, STATUS_RECLAIMED,
-                           "log: segment %llu was compacted while it was read: look again",
+        status = error_set(err, STATUS_RECLAIMED, "log: segment %llu was compacted meanwhile",
                            (unsigned long long)found.segment->identity.id);
     env_lock(wal->lock);
     found.segment->pins--;
-    if (status == STATUS_OK)
+    if (status == STATUS_OK || status == STATUS_RECLAIMED)
         scan->position = found.seq;
     if (status == STATUS_CORRUPT) {
         char where[160];
@@ -635,10 +634,10 @@ enum status wal_verify(struct wal *wal, uint64_t *out_entries, struct error *err
             status = wal_scan_next(scan, &view, err);
             if (status == STATUS_CORRUPT)
                 damage_pass(scan);
-            else if (status != STATUS_OK)
+            else if (status != STATUS_OK && status != STATUS_RECLAIMED)
                 break;
             else
-                entries++;
+                entries += status == STATUS_OK;
         }
         wal_scan_close(scan);
         if (status != STATUS_NOT_FOUND)

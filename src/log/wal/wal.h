@@ -272,7 +272,8 @@ struct wal_scan;
 enum status wal_scan_open(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after,
                           struct wal_scan **out_scan, struct error *err) MUST_CHECK;
 /* NOT_FOUND: no further entry is synced yet (ask again later); CORRUPT names a damaged range;
- * RECLAIMED as above. The view lives until the next call. */
+ * RECLAIMED as above, and where another process writes the log of an entry that left meanwhile: the
+ * next call goes on behind it. The view lives until the next call. */
 enum status wal_scan_next(struct wal_scan *scan, struct wal_view *out_view,
                           struct error *err) MUST_CHECK;
 /* Moves to another starting point, back or forth. */
