@@ -60,7 +60,7 @@ static uint64_t live_bytes(const struct wal *wal, const struct segment *segment,
 
 static bool is_candidate(const struct wal *wal, const struct segment *segment, bool passes_holds)
 {
-    if (segment->place != SEGMENT_SEALED || segment->problem[0] || segment->pins > 0)
+    if (segment->place != SEGMENT_SEALED || segment->problem[0])
         return false;
     uint64_t most = segment->allocated_bytes / 100 * wal->options.compacted_below_percent;
     uint64_t live = live_bytes(wal, segment, passes_holds, most);
@@ -448,8 +448,7 @@ static bool is_wanted(const struct compaction *c)
         if (leases_held_from(wal, floor->group, floor->table_id) < floor->seq)
             return true;
     }
-    return c->segment->pins > 0 || segment_is_evidence(wal, c->segment) ||
-           scans_need_leavings(wal, &c->leavings);
+    return segment_is_evidence(wal, c->segment) || scans_need_leavings(wal, &c->leavings);
 }
 
 /* In memory first, so that nothing can fail once it is synced. Lock held; false: out of memory. */

@@ -500,8 +500,11 @@ static enum status header_read(struct wal *wal, uint32_t group, uint64_t seq,
     entry_bytes_deinit(&bytes);
     env_lock(wal->lock);
     segment->pins--;
+    bool is_left_out = status == STATUS_CORRUPT && !index_find(wal, group, seq, &run, &place);
     env_unlock(wal->lock);
-    return status;
+    return is_left_out ? error_set(err, STATUS_NOT_FOUND, "log: group %u seq %llu is gone", group,
+                                   (unsigned long long)seq)
+                       : status;
 }
 
 enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_chain,
