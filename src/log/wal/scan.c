@@ -537,9 +537,10 @@ enum status wal_entry_at(struct wal *wal, uint32_t group, uint64_t seq, struct w
                          struct error *err)
 {
     struct record record;
-    enum status status = STATUS_OK;
     if (group >= wal->group_count || seq == 0)
         return error_set(err, STATUS_INVALID, "log: group %u of %u", group, wal->group_count);
+    enum status status = header_read(wal, group, seq, &record, err);
+    /* Only now: it may have gone while it was looked for. */
     env_lock(wal->lock);
     const struct damage *damage = damage_within(wal, group, 0, seq - 1, seq);
     if (damage)
@@ -553,7 +554,6 @@ enum status wal_entry_at(struct wal *wal, uint32_t group, uint64_t seq, struct w
                            (unsigned long long)seq);
     env_unlock(wal->lock);
     TRY(status);
-    TRY(header_read(wal, group, seq, &record, err));
     *out_view = (struct wal_view){.type = (enum wal_entry_type)record.type,
                                   .group = record.group,
                                   .table_id = record.table_id,
