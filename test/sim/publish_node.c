@@ -448,7 +448,8 @@ static enum status open_lake(struct instance *instance, struct error *err)
     TRY(catalog_open_sqlite(model->env, instance->store, &options, &instance->catalog, err));
     struct publish_options publishing = model->publish_options;
     publishing.state_dir = instance->state_dir;
-    return publisher_create(model->env, &publishing, instance->wal, instance->catalog,
+    TRY(source_local_create(instance->wal, &instance->source, err));
+    return publisher_create(model->env, &publishing, instance->source, instance->catalog,
                             instance->store, model->definitions, model->tables,
                             &instance->publisher, err);
 }
@@ -458,10 +459,12 @@ static void server_close(struct instance *instance)
     if (instance->publisher)
         lanes_note(instance);
     publisher_destroy(instance->publisher);
+    source_destroy(instance->source);
     catalog_close(instance->catalog);
     store_close(instance->store);
     wal_close(instance->wal);
     instance->publisher = NULL;
+    instance->source = NULL;
     instance->catalog = NULL;
     instance->store = NULL;
     instance->wal = NULL;

@@ -80,6 +80,7 @@ struct instance {
     struct wal *wal;
     struct store *store;
     struct catalog *catalog;
+    struct source *source;
     struct publisher *publisher;
     uint32_t table_ids[TABLES_MAX];
     uint32_t writers_left; /* in this run */

@@ -162,6 +162,7 @@ static void run(struct model *model, uint64_t number)
         instance->store = NULL;
         instance->catalog = NULL;
         instance->publisher = NULL;
+        instance->source = NULL;
     }
     model_look(model);
     sim_sqlite_drop();

@@ -133,6 +133,7 @@ struct stack {
     struct env *env;
     struct settings settings;
     struct wal *wal;
+    struct source *source;
     struct store *store;
     struct catalog *catalog;
     struct publisher *publisher;

@@ -110,8 +110,9 @@ static enum status open_publisher(struct stack *stack, struct error *err)
     options.changed = lane_changed;
     options.dropped = lane_dropped;
     options.created_by = "sluice version " SLUICE_VERSION " (build release)";
-    return publisher_create(stack->env, &options, stack->wal, stack->catalog, stack->store, tables,
-                            table_count, &stack->publisher, err);
+    TRY(source_local_create(stack->wal, &stack->source, err));
+    return publisher_create(stack->env, &options, stack->source, stack->catalog, stack->store,
+                            tables, table_count, &stack->publisher, err);
 }
 
 enum status stack_open(struct env *env, const struct settings *settings, struct stack *out_stack,
@@ -150,6 +151,7 @@ enum status stack_open_lake(struct env *env, const struct settings *settings,
 void stack_close(struct stack *stack)
 {
     publisher_destroy(stack->publisher);
+    source_destroy(stack->source);
     catalog_close(stack->catalog);
     store_close(stack->store);
     wal_close(stack->wal);

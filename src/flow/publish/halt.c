@@ -134,17 +134,6 @@ enum status lane_doubt_append(struct lane *lane, struct error *err)
     return doubt_since(lane, &lane->append_doubt_ns, err, reason, REMEDY_SNAPSHOT);
 }
 
-/* An older state of the table that was put back holds together: what it lacks is in the log. */
-enum remedy lane_remedy(struct lane *lane, const struct own_state *own)
-{
-    if (lane_is_other_history(lane, own))
-        return REMEDY_FORK;
-    bool is_older = own->walk == WALK_FOUND && lane->checkpoint.exists;
-    for (uint32_t g = 0; g < own->positions.count && is_older; g++)
-        is_older = own->positions.at[g].seq <= lane->checkpoint.committed.at[g].seq;
-    return is_older ? REMEDY_REPUBLISH : REMEDY_ACCEPT;
-}
-
 enum status lane_stand_down(struct lane *lane, struct error *err, const char *reason)
 {
     char text[PUBLISH_REMEDY_BYTES];
@@ -159,7 +148,7 @@ enum status lane_fenced(struct lane *lane, struct error *err)
     char text[PUBLISH_REMEDY_BYTES], reason[200];
     snprintf(reason, sizeof reason,
              "this log was recovered on another machine, as incarnation %llu, and goes on there",
-             (unsigned long long)wal_fenced_by(lane->publisher->wal));
+             (unsigned long long)source_fenced_by(lane->publisher->source));
     remedy_text(lane, REMEDY_ADOPT, text);
     lane->halt_cause = CAUSE_IDENTITY;
     lane_stop(lane, PUBLISH_STOOD_DOWN, reason, text);

@@ -15,7 +15,7 @@
 #include "lake/catalog/catalog.h"
 #include "lake/iceberg/iceberg.h"
 #include "lake/store/store.h"
-#include "log/wal/wal.h"
+#include "flow/source/source.h"
 
 struct publisher;
 
@@ -63,10 +63,10 @@ struct publish_options {
 
 struct publish_options publish_options_default(const char *state_dir);
 
-/* Opens the lanes of all tables. The catalog and store are borrowed. BUSY: another process has the
- * state directory. */
+/* Opens the lanes of all tables. The source, catalog and store are borrowed. BUSY: another process
+ * has the state directory. */
 enum status publisher_create(struct env *env, const struct publish_options *options,
-                             struct wal *wal, struct catalog *catalog, struct store *store,
+                             struct source *source, struct catalog *catalog, struct store *store,
                              const struct publish_table *tables, size_t table_count,
                              struct publisher **out_publisher, struct error *err) MUST_CHECK;
 /* Starts the publisher's threads. */

@@ -259,7 +259,7 @@ static enum status open_lane(struct publisher *publisher, const struct publish_t
     lane->definition = definition;
     snprintf(lane->name, sizeof lane->name, "%s.%s", definition->ns, definition->name);
     lane->info.snapshot_id = -1;
-    TRY(wal_table_open(publisher->wal, lane->name, &lane->table_id, err));
+    TRY(source_table_open(publisher->source, lane->name, &lane->table_id, err));
     TRY(lane_load_files(lane, err));
     if (lane->checkpoint.exists) {
         lane->epoch = lane->checkpoint.epoch;
@@ -272,7 +272,7 @@ static enum status open_lane(struct publisher *publisher, const struct publish_t
 }
 
 enum status publisher_create(struct env *env, const struct publish_options *options,
-                             struct wal *wal, struct catalog *catalog, struct store *store,
+                             struct source *source, struct catalog *catalog, struct store *store,
                              const struct publish_table *tables, size_t table_count,
                              struct publisher **out_publisher, struct error *err)
 {
@@ -282,11 +282,11 @@ enum status publisher_create(struct env *env, const struct publish_options *opti
         return error_set(err, STATUS_NO_MEMORY, "publisher: out of memory");
     publisher->env = env;
     publisher->options = *options;
-    publisher->wal = wal;
+    publisher->source = source;
     publisher->catalog = catalog;
     publisher->store = store;
-    publisher->log = wal_log_id(wal);
-    publisher->group_count = wal_group_count(wal);
+    publisher->log = source_log_id(source);
+    publisher->group_count = source_group_count(source);
     snprintf(publisher->state_dir, sizeof publisher->state_dir, "%s", options->state_dir);
     publisher->lock = env_mutex_create(env);
     publisher->wake = env_cond_create(env);
@@ -300,9 +300,6 @@ enum status publisher_create(struct env *env, const struct publish_options *opti
     else if (publisher->group_count > PUBLISH_GROUPS_MAX)
         status = error_set(err, STATUS_UNSUPPORTED, "at most %d groups can be published",
                            (int)PUBLISH_GROUPS_MAX);
-    publisher->started.count = publisher->group_count;
-    for (uint32_t g = 0; status == STATUS_OK && g < publisher->group_count; g++)
-        publisher->started.at[g] = wal_synced_end(wal, g);
     if (status == STATUS_OK)
         status = lock_state(publisher, err);
     for (size_t i = 0; i < table_count && status == STATUS_OK; i++) {
