@@ -313,7 +313,7 @@ static enum status start_api(struct server *server, struct error *err)
 static enum status start_feed(struct server *server, struct error *err)
 {
     struct http_options http = http_options_default();
-    TRY(feed_create(server->env, server->stack.wal, &server->feed, err));
+    TRY(feed_create(server->env, server->stack.wal, NULL, &server->feed, err));
     feed_attach(server->feed, &http);
     http.address = server->stack.settings.listen_address;
     http.port = (uint16_t)server->stack.settings.log_port;
