@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shared by the files of this module:
- *   source.c  which of the two      local.c   a log of this process, thin
- *   remote.c  another server's log  look.c    what a look says, checked
- *   pages.c   its entries           keep.c    which log it is, on disk
+ *   source.c     which of the two             local.c  a log of this process, thin
+ *   remote.c     another server's log, looks  look.c   what a look says, checked
+ *   questions.c  what it is asked and told    keep.c   which log it is, on disk
+ *   pages.c      its entries
  */
 #ifndef SLUICE_FLOW_SOURCE_INTERNAL_H
 #define SLUICE_FLOW_SOURCE_INTERNAL_H
