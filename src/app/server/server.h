@@ -9,6 +9,7 @@
 #include "flow/feed/feed.h"
 #include "flow/ingest/ingest.h"
 #include "flow/publish/publish.h"
+#include "flow/source/source.h"
 #include "log/mirror/mirror.h"
 #include "net/http/http.h"
 
@@ -23,6 +24,10 @@
       "where the log, the catalog and the publisher's state live")                                 \
     X(listen_address, "", "listen_address", TEXT, "127.0.0.1", "", "",                             \
       "IP address of all listeners")                                                               \
+    X(source, "", "source", TEXT, "", "", "",                                                      \
+      "http://ADDRESS:PORT of another server's log port: its log is published from here, and "     \
+      "this "                                                                                      \
+      "server has none; empty: a log of its own")                                                  \
     X(log_level, "", "log_level", TEXT, "info", "", "", "debug, info, warn or error")              \
     X(otlp_http_port, "otlp", "http_port", NUMBER, "4318", "0", "65535",                           \
       "OTLP over HTTP; 0 picks a free port")                                                       \
@@ -58,6 +63,8 @@
       "what is synced is copied after this long; commit=remote does not wait for it")              \
     X(mirror_uploads, "mirror", "uploads", NUMBER, "4", "1", "64",                                 \
       "objects copied at the same time")                                                           \
+    X(publish_from, "publish", "from", TEXT, "here", "", "",                                       \
+      "here, or log_port: another server publishes this log (its source) and lets go of it")       \
     X(warehouse, "publish", "warehouse", TEXT, "", "", "",                                         \
       "where tables are written; empty: <data_dir>/warehouse")                                     \
     X(catalog_name, "publish", "catalog_name", TEXT, "sluice", "", "",                             \
@@ -119,6 +126,8 @@ enum status settings_read_environment(struct settings *settings, struct error *e
  * stays in place and order. Defaults < file < environment < flags. */
 enum status settings_load(struct settings *settings, struct env *env, int *inout_argc, char **argv,
                           struct error *err) MUST_CHECK;
+/* Another server publishes this one's log. */
+bool settings_is_elsewhere(const struct settings *settings);
 /* Values that contradict each other. */
 enum status settings_check(const struct settings *settings, struct error *err) MUST_CHECK;
 void settings_print_help(struct buf *out);      /* for --help */
@@ -132,10 +141,10 @@ struct server;
 struct stack {
     struct env *env;
     struct settings settings;
-    struct wal *wal;
+    struct wal *wal; /* NULL: the log is elsewhere (`source`) */
     struct source *source;
-    struct store *store;
-    struct catalog *catalog;
+    struct store *store;     /* these two NULL: */
+    struct catalog *catalog; /* the log is published from elsewhere */
     struct publisher *publisher;
 };
 

@@ -306,6 +306,7 @@ enum status publisher_adopt(struct publisher *publisher, bool is_confirmed, bool
                             void (*told)(void *context, const struct publish_adoption *adoption),
                             void *context, struct log_id *out_new_id, struct error *err)
 {
+    TRY(publisher_must_have_log(publisher, err));
     struct told *tables = mem_alloc_zero(publisher->lane_count, sizeof *tables);
     const struct told *first = NULL;
     /* Whoever recovered it brings nothing: only what stands in the tables is done. */

@@ -255,6 +255,7 @@ enum status lane_hand_over(struct lane *lane, const struct positions *shared, st
 enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_id,
                            struct error *err)
 {
+    TRY(publisher_must_have_log(publisher, err));
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct positions shared;
         TRY(shared_positions(&publisher->lanes[i], &shared, err));

@@ -50,9 +50,10 @@ void lane_stop(struct lane *lane, enum publish_state state, const char *reason, 
 
 /* The words before and behind the table's name; `after` NULL: the command takes no table; '@': the
  * name again. */
-static const struct {
+struct remedy_words {
     const char *before, *after;
-} remedies[] = {
+};
+static const struct remedy_words remedies[] = {
     [REMEDY_ACCEPT] = {"sluice clear-halt ", " --confirm --accept"},
     [REMEDY_REPUBLISH] = {"sluice clear-halt ", " --confirm --republish"},
     [REMEDY_REBIND] = {"sluice tables rebind ",
@@ -83,9 +84,26 @@ static const struct {
                              "went back to, or with --accept to do without"},
 };
 
+/* The same where the log is another server's, for those that are commands over a log. */
+static const struct remedy_words remedies_there[REMEDY_ADOPT + 1] = {
+    [REMEDY_REPAIR_LOG] = {"where the log is: stop its server, sluice log repair --confirm, start "
+                           "it; then, here, sluice clear-halt ",
+                           " --confirm --accept"},
+    [REMEDY_FORK] = {"where the log is: stop its server, sluice log fork --confirm, with "
+                     "--publish-from here and these tables' catalog and warehouse, start it; then "
+                     "start this one with a new data directory",
+                     NULL},
+    [REMEDY_ADOPT] = {"where the log is: stop its server, sluice log adopt --confirm, with "
+                      "--publish-from here and these tables' catalog and warehouse, start it; then "
+                      "start this one with a new data directory",
+                      NULL},
+};
+
 static void remedy_text(const struct lane *lane, enum remedy remedy, char out[PUBLISH_REMEDY_BYTES])
 {
-    const char *before = remedies[remedy].before, *after = remedies[remedy].after;
+    bool is_there = !source_wal(lane->publisher->source) && remedies_there[remedy].before;
+    const struct remedy_words *words = is_there ? &remedies_there[remedy] : &remedies[remedy];
+    const char *before = words->before, *after = words->after;
     const char *name = after ? lane->name : "";
     after = after ? after : "";
     const char *again = strchr(after, '@');
@@ -125,6 +143,11 @@ static enum status doubt_since(struct lane *lane, int64_t *inout_since_ns, struc
 enum status lane_doubt(struct lane *lane, struct error *err, const char *reason, enum remedy remedy)
 {
     return doubt_since(lane, &lane->doubt_since_ns, err, reason, remedy);
+}
+
+enum status lane_doubt_source(struct lane *lane, struct error *err, const char *reason)
+{
+    return doubt_since(lane, &lane->source_doubt_ns, err, reason, REMEDY_FROM);
 }
 
 enum status lane_doubt_append(struct lane *lane, struct error *err)

@@ -12,6 +12,7 @@
 enum {
     TURNS_MAX = 4,
     CONTENTION_RETRY_MS = 500,
+    SILENCE_RETRY_MS = 2000,
     THROUGH_ACK_MS = 10000,
     TROUBLE_NS = 1000000000, /* from then on retries are worth a word */
 };
@@ -254,6 +255,8 @@ static enum status write_range(struct lane *lane, const struct iceberg_table *ta
     status = range_read(lane, from, lane->publisher->options.range_bytes_max, &range, err);
     if (status == STATUS_CORRUPT || status == STATUS_RECLAIMED) {
         snprintf(reason, sizeof reason, "%s", err->message);
+        if (status == STATUS_RECLAIMED && !source_wal(lane->publisher->source))
+            return lane_doubt_source(lane, err, reason);
         return lane_halt_now(lane, err, reason,
                              status == STATUS_CORRUPT ? REMEDY_REPAIR_LOG : REMEDY_FROM);
     }
@@ -606,7 +609,7 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
         lane->trouble_since_ns = 0;
         lane->retry_ms = 0;
         lane->retry_at_ns = 0;
-        lane->catalog_doubt_ns = lane->append_doubt_ns = 0;
+        lane->catalog_doubt_ns = lane->append_doubt_ns = lane->source_doubt_ns = 0;
         lane_set_state(lane, PUBLISH_IDLE, "");
         return STATUS_OK;
     }
@@ -620,6 +623,8 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
         lane->retry_ms = options->retry_ms_max;
     if (status == STATUS_BUSY && lane->retry_ms > CONTENTION_RETRY_MS)
         lane->retry_ms = CONTENTION_RETRY_MS; /* whoever waits longer loses every race */
+    if (status == STATUS_TIMEOUT && lane->retry_ms > SILENCE_RETRY_MS)
+        lane->retry_ms = SILENCE_RETRY_MS; /* asking the log again costs little */
     if (lane_is_in_doubt(lane))
         lane->retry_ms = 1000;
     lane->retry_at_ns = env_mono_ns(publisher->env) + (int64_t)lane->retry_ms * 1000000;

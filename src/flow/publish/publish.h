@@ -37,9 +37,13 @@ enum publish_state {
     PUBLISH_RETRYING,   /* the catalog or store answers errors; back-off */
     PUBLISH_HALTED,     /* E15 */
     PUBLISH_STOOD_DOWN, /* E6 */
+    PUBLISH_ELSEWHERE,  /* another server publishes the table */
 };
 
 struct publish_options {
+    /* Another server publishes the log, and acknowledges to it: no lane works here, `state_dir` is
+     * not touched, and neither catalog nor store is needed. */
+    bool is_elsewhere;
     const char *state_dir;               /* journal and checkpoints; made if missing */
     uint64_t interval_ms;                /* default 10,000 */
     uint64_t bytes;                      /* of payload that publish at once; default 128 MiB */
@@ -107,6 +111,7 @@ struct publish_lane_info {
     uint64_t commits_total, rows_total, files_total, retries_total, rebases_total;
     int64_t last_commit_wall_ms; /* 0: none yet */
     int64_t snapshot_id;         /* of the last own commit; -1: none */
+    int64_t acked_wall_ms; /* published elsewhere: the last acknowledgement since the start; or 0 */
 };
 
 size_t publisher_lane_count(const struct publisher *publisher);
@@ -148,6 +153,10 @@ struct publish_waiter {
 /* Asks for publication of a table up to (group, seq) at once. `waiter` must stay until `done`. */
 void publisher_wait(struct publisher *publisher, struct publish_waiter *waiter, uint32_t table_id,
                     uint32_t group, uint64_t seq);
+/* Published elsewhere: the other server has acknowledged something of the table. Any thread. */
+void publisher_acknowledged(struct publisher *publisher, uint32_t table_id);
+/* Does somebody wait for rows of the table? */
+bool publisher_is_awaited(struct publisher *publisher, uint32_t table_id);
 /* HALTED if this table's lane is; what an admission asks before `force`. */
 enum status publisher_check(struct publisher *publisher, uint32_t table_id,
                             struct error *err) MUST_CHECK;

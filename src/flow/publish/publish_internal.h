@@ -10,6 +10,7 @@
  *   commit.c     one commit, what it says      resolve.c  takeovers, operators' decisions
  *   fork.c       where copies of a log part    damage.c   files that do not verify
  *   receipt.c    how far a write has come        standing.c how table and log stand to each other
+ *   elsewhere.c  where nothing is published
  */
 #ifndef SLUICE_FLOW_PUBLISH_INTERNAL_H
 #define SLUICE_FLOW_PUBLISH_INTERNAL_H
@@ -345,12 +346,26 @@ enum status lane_stand_down(struct lane *lane, struct error *err, const char *re
 /* E12: before any durability halt the table is read again for a while: BUSY until then. */
 enum status lane_doubt(struct lane *lane, struct error *err, const char *reason,
                        enum remedy remedy);
+/* The same for a log elsewhere that has let go of what is to be published: another publisher may
+ * have taken the table over. */
+enum status lane_doubt_source(struct lane *lane, struct error *err, const char *reason);
 /* The same for a commit that finds what the current snapshot refers to damaged; `err` says what. */
 enum status lane_doubt_append(struct lane *lane, struct error *err) MUST_CHECK;
 /* Tells options.changed and options.dropped. */
 void lane_tell(const struct lane *lane, enum publish_state state, const char *reason,
                const char *remedy);
 void lane_note_dropped(struct lane *lane, const char *columns);
+
+/* ---- elsewhere.c ---- */
+
+struct publisher;
+/* UNSUPPORTED: no lane works here. */
+enum status publisher_must_be_here(const struct publisher *publisher, struct error *err) MUST_CHECK;
+/* UNSUPPORTED: nor is the log here. */
+enum status publisher_must_have_log(const struct publisher *publisher,
+                                    struct error *err) MUST_CHECK;
+/* The log has heard that the table holds the entry. */
+bool lane_is_acknowledged(struct lane *lane, uint32_t group, uint64_t seq);
 
 /* ---- lane.c, commit.c, resolve.c, damage.c ---- */
 
@@ -395,7 +410,9 @@ struct lane {
     int64_t kept_sequence; /* the same, on disk */
     struct gap *gaps;      /* change under publisher->lock, too */
     size_t gap_count;
-    int64_t doubt_since_ns;   /* when a durability halt was first suspected; 0: not */
+    int64_t doubt_since_ns; /* when a durability halt was first suspected; 0: not */
+    int64_t
+        source_doubt_ns; /* since when a log elsewhere says that rows to publish are gone; or 0 */
     int64_t append_doubt_ns;  /* since when commits find the current snapshot damaged; or 0 */
     int64_t catalog_doubt_ns; /* the same for a damaged catalog, seen in commits */
     int64_t retry_at_ns;
@@ -407,7 +424,7 @@ struct lane {
 
 static inline bool lane_is_in_doubt(const struct lane *lane)
 {
-    return lane->doubt_since_ns || lane->append_doubt_ns;
+    return lane->doubt_since_ns || lane->append_doubt_ns || lane->source_doubt_ns;
 }
 
 struct publisher {

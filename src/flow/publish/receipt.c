@@ -63,11 +63,25 @@ static void find_commit(struct publisher *publisher, const struct iceberg_table 
     receipt->visible_ms = found->timestamp_ms;
 }
 
+static enum status look_in_table(struct lane *lane, uint32_t group, uint64_t seq,
+                                 struct publish_receipt *receipt, struct error *err)
+{
+    struct publisher *publisher = lane->publisher;
+    struct catalog_ident ident = {.ns = lane->definition->ns, .name = lane->definition->name};
+    struct iceberg_table *table = NULL;
+    enum status status = iceberg_table_load(publisher->catalog, ident, &table, err);
+    if (status == STATUS_NOT_FOUND)
+        return STATUS_OK;
+    TRY(status);
+    find_commit(publisher, table, group, seq, receipt);
+    iceberg_table_destroy(table);
+    return STATUS_OK;
+}
+
 enum status publisher_receipt(struct publisher *publisher, uint32_t group, uint64_t seq,
                               struct publish_receipt *out_receipt, struct error *err)
 {
     struct publish_receipt receipt = {.snapshot_id = -1};
-    struct iceberg_table *table = NULL;
     struct wal_ack ack;
     struct wal_pending behind;
     uint32_t table_id;
@@ -79,19 +93,16 @@ enum status publisher_receipt(struct publisher *publisher, uint32_t group, uint6
     TRY(look_up(publisher, group, seq, &receipt, &table_id, err));
     struct lane *lane = table_id ? lane_of_table(publisher, table_id) : NULL;
     if (lane) {
-        struct catalog_ident ident = {.ns = lane->definition->ns, .name = lane->definition->name};
         snprintf(receipt.table, sizeof receipt.table, "%s", lane->name);
         TRY(source_pending(publisher->source, table_id, group, seq - 1, &behind, err));
         receipt.durable_ms = behind.oldest_wall_ns / 1000000;
         if (source_ack_get(publisher->source, table_id, group, &ack))
             receipt.is_visible = receipt.is_released =
                 ack.through.seq >= seq || ack.committed.seq >= seq;
-        enum status status = iceberg_table_load(publisher->catalog, ident, &table, err);
-        if (status != STATUS_OK && status != STATUS_NOT_FOUND)
-            return status;
-        if (status == STATUS_OK)
-            find_commit(publisher, table, group, seq, &receipt);
-        iceberg_table_destroy(table);
+        if (publisher->options.is_elsewhere)
+            receipt.is_visible = lane_is_acknowledged(lane, group, seq);
+        else
+            TRY(look_in_table(lane, group, seq, &receipt, err));
         if (gaps_hold(lane, group, seq)) { /* `log trim`: it never will be */
             receipt.is_visible = false;
             receipt.snapshot_id = -1;

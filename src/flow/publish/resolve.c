@@ -365,6 +365,7 @@ static enum status resolve_halted(struct lane *lane, bool with_rebind,
                                   struct error *err)
 {
     enum status status;
+    TRY(publisher_must_be_here(lane->publisher, err));
     TRY(lane_claim(lane, CLAIM_MS, err));
     if (lane->state != PUBLISH_HALTED && lane->state != PUBLISH_STOOD_DOWN)
         status = error_set(err, STATUS_USAGE, "%s is not halted", lane->name);

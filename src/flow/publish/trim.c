@@ -181,6 +181,7 @@ enum status publisher_trim(struct publisher *publisher, const char *table, uint6
                            void *context, struct error *err)
 {
     bool is_known = !table;
+    TRY(publisher_must_be_here(publisher, err));
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct lane *lane = &publisher->lanes[i];
         struct publish_trim trim = {0};

@@ -25,18 +25,15 @@ enum status remote_silent(const struct remote *remote, struct error *err, const 
 
 /* ---- connections ---- */
 
-static enum status client_take(struct remote *remote, struct http_client **out, struct error *err)
+/* NULL: none is kept. */
+static struct http_client *client_kept(struct remote *remote)
 {
     struct http_client *client = NULL;
     env_lock(remote->lock);
     if (remote->idle_count)
         client = remote->idle[--remote->idle_count];
     env_unlock(remote->lock);
-    if (!client)
-        TRY(http_client_create(remote->host, remote->port, remote->options.answer_ms_max, &client,
-                               err));
-    *out = client;
-    return STATUS_OK;
+    return client;
 }
 
 void question_end(struct question *question)
@@ -109,17 +106,35 @@ static enum status other_log(const struct remote *remote, struct log_id found, s
                      remote->url, there, here, remote->path);
 }
 
+/* Everything that is asked and told may be said twice. A kept connection may have been closed there
+ * since it was used. */
+static enum status exchange(struct question *question, const char *method, const char *path,
+                            struct span body, struct error *err)
+{
+    struct remote *remote = question->remote;
+    enum status status = STATUS_CLOSED;
+    question->client = client_kept(remote);
+    if (question->client)
+        status = http_client_request(question->client, method, path, NULL, 0, body,
+                                     &question->response, err);
+    if (status == STATUS_CLOSED || status == STATUS_IO) {
+        http_client_destroy(question->client);
+        question->client = NULL;
+        TRY(http_client_create(remote->host, remote->port, remote->options.answer_ms_max,
+                               &question->client, err));
+        status = http_client_request(question->client, method, path, NULL, 0, body,
+                                     &question->response, err);
+    }
+    return status;
+}
+
 enum status question_ask(struct question *question, struct remote *remote, const char *method,
                          const char *path, struct span body, struct error *err)
 {
     struct log_id log;
     question_end(question);
     question->remote = remote;
-    enum status status = client_take(remote, &question->client, err);
-    if (status == STATUS_OK)
-        status = http_client_request(question->client, method, path, NULL, 0, body,
-                                     &question->response, err);
-    if (status != STATUS_OK) {
+    if (exchange(question, method, path, body, err) != STATUS_OK) {
         error_prefix(err, "the log at %s does not answer", remote->url);
         http_client_destroy(question->client);
         *question = (struct question){0};
@@ -573,8 +588,6 @@ static enum status meet(struct remote *remote, struct error *err)
 
 static enum status open_remote(struct remote *remote, struct error *err)
 {
-    if (!remote->lock || !remote->wake)
-        return error_set(err, STATUS_NO_MEMORY, "source: out of memory");
     TRY(parse_url(remote->url, remote->host, &remote->port, err));
     enum status status =
         keep_load(remote->env, remote->path, &remote->source.log, &remote->source.group_count, err);
@@ -590,12 +603,11 @@ static enum status open_remote(struct remote *remote, struct error *err)
     return env_thread_start(remote->env, "source", remote_main, remote, &remote->thread, err);
 }
 
-enum status source_remote_create(struct env *env, const struct source_options *options,
-                                 struct source **out_source, struct error *err)
+static struct remote *remote_make(struct env *env, const struct source_options *options)
 {
     struct remote *remote = mem_alloc_zero(1, sizeof *remote);
     if (!remote)
-        return error_set(err, STATUS_NO_MEMORY, "source: out of memory");
+        return NULL;
     remote->source.ops = &remote_ops;
     remote->env = env;
     remote->options = *options;
@@ -603,6 +615,31 @@ enum status source_remote_create(struct env *env, const struct source_options *o
     snprintf(remote->path, sizeof remote->path, "%s", options->path);
     remote->lock = env_mutex_create(env);
     remote->wake = env_cond_create(env);
+    if (remote->lock && remote->wake)
+        return remote;
+    remote_destroy(&remote->source);
+    return NULL;
+}
+
+enum status source_probe(struct env *env, const char *url, struct error *err)
+{
+    struct source_options options = source_options_default(url, "");
+    struct remote *remote = remote_make(env, &options);
+    if (!remote)
+        return error_set(err, STATUS_NO_MEMORY, "source: out of memory");
+    enum status status = parse_url(url, remote->host, &remote->port, err);
+    if (status == STATUS_OK)
+        status = remote_refresh(&remote->source, err);
+    remote_destroy(&remote->source);
+    return status;
+}
+
+enum status source_remote_create(struct env *env, const struct source_options *options,
+                                 struct source **out_source, struct error *err)
+{
+    struct remote *remote = remote_make(env, options);
+    if (!remote)
+        return error_set(err, STATUS_NO_MEMORY, "source: out of memory");
     enum status status = open_remote(remote, err);
     if (status != STATUS_OK) {
         remote_destroy(&remote->source);

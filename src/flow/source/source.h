@@ -38,6 +38,8 @@ struct source_options {
 struct source_options source_options_default(const char *url, const char *path);
 /* INVALID: no such URL. */
 enum status source_url_check(const char *url, struct error *err) MUST_CHECK;
+/* Whether a log that can be published from here answers there. */
+enum status source_probe(struct env *env, const char *url, struct error *err) MUST_CHECK;
 /* Text is borrowed. Starts the thread that looks. Where the file is there, nobody has to answer
  * yet. TIMEOUT: nobody did; IDENTITY: the log there is another than the file says; CORRUPT: the
  * file. */
