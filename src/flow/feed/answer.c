@@ -45,18 +45,26 @@ void log_text(const struct feed *feed, char out[LOG_TEXT_BYTES])
              (unsigned long long)wal_term(feed->wal), (unsigned long long)feed->start);
 }
 
-void respond_json(struct feed *feed, struct http_exchange *exchange, struct buf *body)
+/* With what tells which log answers, and that nothing was changed on the way. */
+static void respond(struct feed *feed, struct http_exchange *exchange, int code, struct buf *body)
 {
-    char log[LOG_TEXT_BYTES];
+    char log[LOG_TEXT_BYTES], crc[9];
+    bool is_later = code == 503 || code == 429;
     log_text(feed, log);
-    struct http_field field = {.name = "Sluice-Log", .value = log};
-
+    snprintf(crc, sizeof crc, "%08x", crc32c(0, body->data, body->length));
+    struct http_field fields[] = {
+        {"Sluice-Log", log}, {"Sluice-Crc32c", crc}, {"Retry-After", "1"}};
     if (body->failed)
         http_respond_text(exchange, 503, "out of memory");
     else
-        http_respond(exchange, 200, "application/json", span_of(body->data, body->length), &field,
-                     1);
+        http_respond(exchange, code, "application/json", span_of(body->data, body->length), fields,
+                     is_later ? COUNT_OF(fields) : COUNT_OF(fields) - 1);
     buf_deinit(body);
+}
+
+void respond_json(struct feed *feed, struct http_exchange *exchange, struct buf *body)
+{
+    respond(feed, exchange, 200, body);
 }
 
 /* ---- refusals ---- */
@@ -84,20 +92,10 @@ void refusal_begin(struct refusal *refusal, int http_code, const char *code, con
 
 void refusal_end(struct refusal *refusal, struct feed *feed, struct http_exchange *exchange)
 {
-    char log[LOG_TEXT_BYTES];
-    log_text(feed, log);
-    struct http_field fields[] = {{"Sluice-Log", log}, {"Retry-After", "1"}};
-    bool is_later = refusal->http_code == 503 || refusal->http_code == 429;
     json_write_object_end(&refusal->json);
     buf_put_byte(&refusal->body, '\n');
     atomic_fetch_add_explicit(&feed->refusals, 1, memory_order_relaxed);
-    if (refusal->body.failed)
-        http_respond_text(exchange, 503, "out of memory");
-    else
-        http_respond(exchange, refusal->http_code, "application/json",
-                     span_of(refusal->body.data, refusal->body.length), fields,
-                     is_later ? COUNT_OF(fields) : 1);
-    buf_deinit(&refusal->body);
+    respond(feed, exchange, refusal->http_code, &refusal->body);
 }
 
 void refuse(struct feed *feed, struct http_exchange *exchange, int http_code, const char *code,

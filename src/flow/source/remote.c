@@ -65,6 +65,15 @@ static bool parse_log(struct span text, struct log_id *out_log, uint64_t *out_st
     return log_id_from_text(at, id, out_log) && look_chain(hex, out_start);
 }
 
+/* Pages of entries have checksums of their own. */
+static bool is_whole(const struct http_response *response)
+{
+    char crc[9];
+    snprintf(crc, sizeof crc, "%08x", crc32c(0, response->body.data, response->body.length));
+    return (response->code == 200 && http_response_get(response, "sluice-entries").data) ||
+           span_equal(http_response_get(response, "sluice-crc32c"), span_of_text(crc));
+}
+
 static const struct {
     const char *code;
     enum status status;
@@ -131,7 +140,6 @@ static enum status exchange(struct question *question, const char *method, const
 enum status question_ask(struct question *question, struct remote *remote, const char *method,
                          const char *path, struct span body, struct error *err)
 {
-    struct log_id log;
     question_end(question);
     question->remote = remote;
     if (exchange(question, method, path, body, err) != STATUS_OK) {
@@ -140,10 +148,11 @@ enum status question_ask(struct question *question, struct remote *remote, const
         *question = (struct question){0};
         return err->status = STATUS_TIMEOUT;
     }
-    if (!parse_log(http_response_get(&question->response, "sluice-log"), &log, &question->start))
+    if (!parse_log(http_response_get(&question->response, "sluice-log"), &question->log,
+                   &question->start))
         return remote_silent(remote, err, "what answers is no log port of this version");
-    if (remote->is_known && !log_id_equal(log, remote->source.log))
-        return other_log(remote, log, err);
+    if (!is_whole(&question->response))
+        return remote_silent(remote, err, "an answer that does not verify");
     return question->response.code == 200 ? STATUS_OK : refused(remote, &question->response, err);
 }
 
@@ -151,9 +160,8 @@ enum status question_ask_now(struct question *question, struct remote *remote, c
                              struct error *err)
 {
     enum status status = question_ask(question, remote, "GET", path, (struct span){0}, err);
-    if (status == STATUS_IDENTITY || status == STATUS_UNSUPPORTED) /* the next look says it */
-        return err->status = STATUS_TIMEOUT;
-    if (status != STATUS_TIMEOUT && question->start != source_start(&remote->source))
+    if (status != STATUS_TIMEOUT && (!log_id_equal(question->log, remote->source.log) ||
+                                     question->start != source_start(&remote->source)))
         return remote_silent(remote, err, "it was started again meanwhile");
     return status;
 }

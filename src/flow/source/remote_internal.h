@@ -112,7 +112,8 @@ struct question {
     struct remote *remote;
     struct http_client *client;
     struct http_response response;
-    uint64_t start; /* of the log, as the answer says */
+    struct log_id log; /* as the answer says, */
+    uint64_t start;    /* and which start of it */
 };
 
 /* TIMEOUT: no answer, or none that can be believed. IDENTITY: of another log. Else what the log
