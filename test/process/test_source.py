@@ -260,6 +260,56 @@ def test_no_answer_halts_nobody(pair):
     finish(pair, book)
 
 
+def test_pages_with_flipped_bits(pair):
+    """L10: the next hop looks at the checksums, and asks again."""
+    book = ledger.Ledger()
+    left = [12]
+
+    def fault(request):
+        if b"/entries?" not in request[:80] or left[0] == 0:
+            return None
+        left[0] -= 1
+        return "flip"
+    pair.network.fault = fault
+    pair.publisher = elsewhere.Publisher(pair.path / "publisher", pair.network.url, "--publish-interval", "10ms")
+    pair.start()
+    deadline = time.monotonic() + 60
+    while left[0] and time.monotonic() < deadline:
+        book.must_send(pair.log, book.new(rows=30, pad=2000))
+        assert pair.publisher.lane("otel.logs")["state"] != "halted", pair.publisher.lane("otel.logs")
+        time.sleep(0.05)
+    assert pair.network.counts["flip"] == 12
+    pair.publisher.wait_all(pair.log)
+    assert pair.publisher.lane("otel.logs")["retries"] > 5
+    finish(pair, book)
+
+
+def test_a_question_without_an_answer_decides_nothing(tmp_path, pair):
+    """E12: whose the table's position is, nobody says; that is no other history."""
+    book = ledger.Ledger()
+    flags = (*elsewhere.FAST, *shared_lake(tmp_path))
+    pair.start()
+    pair.network.fault = lambda request: "cut" if request.startswith(ACK) else None
+    for _ in range(2):
+        book.must_send(pair.log, book.new())
+    faults.wait_for(lambda: pair.publisher.lane("otel.logs")["retries"] > 1)
+    pair.publisher.kill()  # the table is ahead of what the log has heard
+    pair.network.fault = lambda request: "cut" if b"/position?" in request[:80] else None
+    pair.network.counts.clear()
+    second = elsewhere.Publisher(tmp_path / "second", pair.network.url, *flags).start()
+    try:
+        book.must_send(pair.log, book.new())
+        faults.wait_for(lambda: pair.network.counts.get("cut", 0) > 5)
+        time.sleep(3)  # longer than a halt is doubted
+        assert second.lane("otel.logs")["state"] == "retrying", second.lane("otel.logs")
+        pair.network.fault = lambda request: None
+        second.wait_all(pair.log)
+        second.stop()
+        book.check(pair.publisher.directory, with_leftovers=True)
+    finally:
+        second.kill()
+
+
 def crc32c(content):
     crc = 0xffffffff
     for byte in content:
@@ -386,6 +436,50 @@ def test_two_publishers(tmp_path, pair):
         if senders:
             senders.end()
         second.kill()
+
+
+def test_rows_reclaimed_by_another_publishers_acks(tmp_path):
+    """E6: whom a newer owner has overtaken stands down, though what he was to read is gone."""
+    pair = elsewhere.Pair(tmp_path, "--log-seal-after", "200ms", "--log-keep-committed", "0")
+    flags = (*elsewhere.FAST, *shared_lake(tmp_path))
+    book, gate, asked = ledger.Ledger(), threading.Event(), threading.Event()
+    beside = elsewhere.Network(pair.log)
+    second = elsewhere.Publisher(tmp_path / "second", beside.url, *flags)
+    port = log_client.Port(pair.log.log_port)
+
+    def fault(request):
+        if b"/entries?" in request[:80] and b"otel.logs" in request[:200]:
+            asked.set()
+            gate.wait(9)
+    try:
+        pair.start()
+        book.must_send(pair.log, book.new(rows=20, pad=100000))
+        pair.publisher.wait_all(pair.log)
+        pair.network.fault = fault
+        request = book.must_send(pair.log, book.new(rows=20, pad=100000))
+        assert asked.wait(10)
+        second.start()
+        book.must_send(pair.log, book.new())
+
+        def reclaimed():
+            document = port.json("GET", "/v1/log")
+            return next(t for t in document["tables"] if t["name"] == "otel.logs")["reclaimed_through"][0]
+        faults.wait_for(lambda: reclaimed() >= request.receipt[3], seconds=8, what="a reclaimed segment")
+        gate.set()
+        deadline = time.monotonic() + 30
+        while (lane := pair.publisher.lane("otel.logs"))["state"] != "stood_down":
+            assert lane["state"] != "halted" and time.monotonic() < deadline, lane
+            book.must_send(pair.log, book.new())  # whoever has nothing to publish looks at no table
+            time.sleep(0.1)
+        assert "another owner" in lane["reason"]
+        second.wait_all(pair.log)
+        second.stop()
+        book.check(pair.publisher.directory, with_leftovers=True)
+    finally:
+        gate.set()
+        beside.close()
+        second.kill()
+        pair.close()
 
 
 def test_another_log_at_the_same_place(tmp_path, pair):

@@ -85,7 +85,7 @@ static bool read_group(const struct json_value *json, uint32_t number, struct lo
 
 static bool read_part(const struct json_value *json, uint32_t number, struct look_part *part)
 {
-    part->has_ack = json_get(json, "committed") != NULL;
+    part->has_ack = json_get(json, "committed") || json_get(json, "through");
     if (part->has_ack && (!get_position(json, "committed", &part->ack.committed) ||
                           !get_position(json, "through", &part->ack.through)))
         return false;
