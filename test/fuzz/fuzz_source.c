@@ -10,7 +10,7 @@ static void read_look(struct span bytes)
 {
     struct look *look;
     struct error err;
-    if (look_parse(bytes, &look, &err) != STATUS_OK)
+    if (look_parse(bytes, 1, &look, &err) != STATUS_OK)
         return;
     CHECK(look->group_count > 0 && look->group_count <= SOURCE_GROUPS_MAX);
     for (uint32_t t = 0; t < look->table_count; t++)

@@ -627,6 +627,29 @@ def test_segments_go_when_they_are_acknowledged(tmp_path):
         pair.close()
 
 
+def test_what_is_given_up_where_it_is_published(pair):
+    """TE9 over the network: the log lets go, and nobody calls the rows visible."""
+    pair.publisher = elsewhere.Publisher(pair.path / "publisher", pair.network.url, "--publish-interval", "1h")
+    pair.start()
+    book = ledger.Ledger()
+    request = book.must_send(pair.log, book.new())
+    faults.wait_for(lambda: pair.publisher.lane("otel.logs")["lag_rows"] == 3)
+    done = pair.publisher.command("log", "trim", "--table", "otel.logs", "--force", check=0)
+    assert "3 rows in 1 entries are given up" in done.stdout
+    assert pair.log.lane("otel.logs")["lag_rows"] == 0
+    for server in (pair.log, pair.publisher):
+        told = json.loads(server.get("/v1/receipts/" + "/".join(map(str, request.receipt[:4])))[1])["boundaries"]
+        assert told["released"]["reached"] and not told["visible"]["reached"], told
+    book.requests.clear()
+    later = book.new()
+    assert pair.log.post("logs", later.body, path="/v1/logs?commit=force").headers["Sluice-Boundary"] == "visible"
+    table = sluice.catalog(pair.publisher.directory).load_table("otel.logs")
+    seq = request.receipt[3]
+    trimmed = [s.summary.additional_properties.get(f"sluice.{request.receipt[0]}.0.trimmed")
+               for s in table.metadata.snapshots]
+    assert [x.partition("-")[2] for x in trimmed if x] == [str(seq)] and table.scan().to_arrow().num_rows == 3
+
+
 def test_starts_of_the_log_stand_in_the_commits(pair):
     """What log fork goes by: a commit names the starts within its range, though they were another server's."""
     book = ledger.Ledger()

@@ -323,6 +323,8 @@ static const struct {
     const uint64_t *count;
 } must_happen[] = {
     {"power cuts", &totals.sim.power_cuts},
+    {"logs elsewhere", &totals.sources_elsewhere},
+    {"questions without an answer", &totals.silences},
     {"kills", &totals.sim.kills},
     {"exits after a failed sync", &totals.sim.exits},
     {"pending writes kept", &totals.sim.ops_kept},

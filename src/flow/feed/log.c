@@ -143,6 +143,7 @@ void respond_log(struct feed *feed, struct http_exchange *exchange)
     put_u64(&json, "term", wal_term(wal));
     put_text(&json, "start", start);
     put_u64(&json, "fenced_by", wal_fenced_by(wal));
+    put_u64(&json, "now_ns", (uint64_t)env_wall_ns(feed->env));
     put_text(&json, "published_from", feed->options.is_published_elsewhere ? "log_port" : "here");
     put_groups(&json, feed);
     put_lost(&json, wal);

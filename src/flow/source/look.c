@@ -83,14 +83,19 @@ static bool read_group(const struct json_value *json, uint32_t number, struct lo
            (!group->is_recovered || get_position(json, "recovered_to", &group->recovered_to));
 }
 
-static bool read_part(const struct json_value *json, uint32_t number, struct look_part *part)
+static bool read_part(const struct json_value *json, uint32_t number, int64_t clock_ns,
+                      struct look_part *part)
 {
     part->has_ack = json_get(json, "committed") || json_get(json, "through");
     if (part->has_ack && (!get_position(json, "committed", &part->ack.committed) ||
                           !get_position(json, "through", &part->ack.through)))
         return false;
-    return is_group(json, number) && look_pending(json, &part->pending) &&
-           look_damage(json, number, &part->damage, &part->is_damaged);
+    if (!is_group(json, number) || !look_pending(json, &part->pending) ||
+        !look_damage(json, number, &part->damage, &part->is_damaged))
+        return false;
+    if (part->pending.oldest_wall_ns)
+        part->pending.oldest_wall_ns += clock_ns;
+    return true;
 }
 
 static bool read_table(const struct json_value *json, struct look *look, struct look_table *table)
@@ -109,7 +114,7 @@ static bool read_table(const struct json_value *json, struct look *look, struct 
         return false;
     const struct json_value *at = groups->first;
     for (uint32_t g = 0; g < look->group_count; g++, at = at->next)
-        if (!read_part(at, g, &table->parts[g]))
+        if (!read_part(at, g, look->clock_ns, &table->parts[g]))
             return false;
     return true;
 }
@@ -124,15 +129,18 @@ static bool read_lost(const struct json_value *json, struct look_lost *lost)
     return true;
 }
 
-static bool read_log(const struct json_value *json, struct look *look)
+static bool read_log(const struct json_value *json, int64_t now_wall_ns, struct look *look)
 {
+    int64_t now_ns;
     const char *log = json_get_text(json, "log"), *from = json_get_text(json, "published_from");
     if (!log || !log_id_from_text(log, strlen(log), &look->log) || !from ||
         !look_get_u64(json, "incarnation", &look->incarnation) ||
         !look_get_u64(json, "term", &look->term) ||
         !look_chain(json_get_text(json, "start"), &look->start) ||
-        !look_get_u64(json, "fenced_by", &look->fenced_by))
+        !look_get_u64(json, "fenced_by", &look->fenced_by) ||
+        !json_get_i64(json, "now_ns", &now_ns))
         return false;
+    look->clock_ns = now_wall_ns ? now_wall_ns - now_ns : 0;
     look->is_published_elsewhere = strcmp(from, "log_port") == 0;
     return true;
 }
@@ -142,12 +150,12 @@ static bool is_array(const struct json_value *json)
     return json && json->type == JSON_ARRAY;
 }
 
-static bool read_all(const struct json_value *json, struct look *look)
+static bool read_all(const struct json_value *json, int64_t now_wall_ns, struct look *look)
 {
     const struct json_value *groups = json_get(json, "groups"), *tables = json_get(json, "tables"),
                             *lost = json_get(json, "recovered_without"), *at;
     if (!is_array(groups) || !is_array(tables) || !is_array(lost) || groups->count == 0 ||
-        groups->count > SOURCE_GROUPS_MAX || !read_log(json, look))
+        groups->count > SOURCE_GROUPS_MAX || !read_log(json, now_wall_ns, look))
         return false;
     look->group_count = groups->count;
     look->table_count = tables->count;
@@ -172,7 +180,8 @@ static bool read_all(const struct json_value *json, struct look *look)
     return true;
 }
 
-enum status look_parse(struct span json, struct look **out_look, struct error *err)
+enum status look_parse(struct span json, int64_t now_wall_ns, struct look **out_look,
+                       struct error *err)
 {
     struct json_value *root = NULL;
     struct arena arena;
@@ -182,7 +191,7 @@ enum status look_parse(struct span json, struct look **out_look, struct error *e
     arena_init(&look->arena, LOOK_BYTES_MAX);
     arena_init(&arena, LOOK_BYTES_MAX);
     enum status status = json_parse(json.data, json.length, &arena, &root, err);
-    if (status == STATUS_OK && !read_all(root, look))
+    if (status == STATUS_OK && !read_all(root, now_wall_ns, look))
         status = error_set(err, STATUS_INVALID, "its answer is not what a publisher needs");
     arena_deinit(&arena);
     if (status != STATUS_OK) {

@@ -9,6 +9,8 @@
 
 #include "flow/source/remote_internal.h"
 
+enum { TROUBLE_NS = 1000000000 /* from then on silence is worth a word */ };
+
 struct source_options source_options_default(const char *url, const char *path)
 {
     return (struct source_options){.url = url,
@@ -191,9 +193,12 @@ static enum status check_look(const struct remote *remote, const struct look *lo
 static void note_silence(struct remote *remote, const struct error *err)
 {
     env_lock(remote->lock);
-    bool is_news = !remote->is_told;
+    int64_t now_ns = env_mono_ns(remote->env);
+    if (!remote->silent_since_ns)
+        remote->silent_since_ns = now_ns;
+    bool is_news = !remote->is_told && now_ns - remote->silent_since_ns >= TROUBLE_NS;
     remote->is_answering = false;
-    remote->is_told = true;
+    remote->is_told |= is_news;
     remote->failures++;
     snprintf(remote->why, sizeof remote->why, "%s", err->message);
     env_unlock(remote->lock);
@@ -212,6 +217,7 @@ static void take_look(struct remote *remote, struct look *look)
     }
     remote->is_answering = true;
     remote->is_told = false;
+    remote->silent_since_ns = 0;
     remote->why[0] = '\0';
     remote->looked_ns = env_mono_ns(remote->env);
     remote->answered_wall_ms = env_wall_ns(remote->env) / 1000000;
@@ -231,7 +237,8 @@ enum status remote_look_by(struct remote *remote, const char *method, const char
     uint64_t ticket = ++remote->tickets;
     env_unlock(remote->lock);
     enum status status = question_ask(&question, remote, method, path, body, err);
-    if (status == STATUS_OK && look_parse(question.response.body, &look, err) != STATUS_OK)
+    if (status == STATUS_OK &&
+        look_parse(question.response.body, env_wall_ns(remote->env), &look, err) != STATUS_OK)
         status = err->status = STATUS_TIMEOUT;
     question_end(&question);
     if (status == STATUS_OK)

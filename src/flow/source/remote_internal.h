@@ -11,7 +11,7 @@
 #include "format/json/json.h"
 #include "net/http/http.h"
 
-enum { CLIENTS_IDLE_MAX = 16, TABLES_MAX = 256 };
+enum { CLIENTS_IDLE_MAX = 4 /* each keeps room for a page */, TABLES_MAX = 256 };
 
 /* ---- look.c: what GET /v1/log says, checked; immutable ---- */
 
@@ -46,6 +46,7 @@ struct look {
     struct log_id log;
     uint64_t incarnation, term, start, fenced_by;
     bool is_published_elsewhere;
+    int64_t clock_ns; /* of the clock here before the log's */
     uint32_t group_count, table_count;
     struct look_group *groups;
     struct look_table *tables;
@@ -53,8 +54,10 @@ struct look {
     size_t lost_count;
 };
 
-/* INVALID: it says less than a publisher needs, or contradicts itself. */
-enum status look_parse(struct span json, struct look **out_look, struct error *err) MUST_CHECK;
+/* Ages are as by the clock here, where it is `now_wall_ns` (0: as the log says).
+ * INVALID: it says less than a publisher needs, or contradicts itself. */
+enum status look_parse(struct span json, int64_t now_wall_ns, struct look **out_look,
+                       struct error *err) MUST_CHECK;
 void look_destroy(struct look *look); /* accepts NULL */
 const struct look_table *look_table_of(const struct look *look, const char *name); /* or NULL */
 
@@ -92,6 +95,7 @@ struct remote {
     struct look *look; /* NULL: none yet */
     int64_t looked_ns;
     bool is_answering, is_told; /* told: options.changed has heard that it does not */
+    int64_t silent_since_ns;    /* 0: it answers */
     char why[300];
     int64_t answered_wall_ms;
     uint64_t failures;

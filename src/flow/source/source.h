@@ -30,8 +30,8 @@ struct source_options {
     uint64_t look_ms;           /* between two looks without being asked; default 200 */
     uint64_t answer_ms_max;     /* default 10,000 */
     uint64_t first_look_ms_max; /* how long to wait for it where no file is yet; default 30,000 */
-    /* Told when the log does not answer (why) and when it answers again (NULL); on any thread. May
-     * be NULL. */
+    /* Told when the log has not answered for a second (why) and when it answers again (NULL); on
+     * any thread. May be NULL. */
     void (*changed)(const char *why);
 };
 

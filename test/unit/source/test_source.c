@@ -151,6 +151,8 @@ static void expect_same_state(struct both *both, uint32_t here, uint32_t there)
         assert_memory_equal(&ack, &other, sizeof ack);
         struct wal_pending lag = source_lag(both->here, here, g);
         struct wal_pending their = source_lag(both->there, there, g);
+        assert_true(llabs(lag.oldest_wall_ns - their.oldest_wall_ns) < 1000000000);
+        their.oldest_wall_ns = lag.oldest_wall_ns; /* by the clock here */
         assert_memory_equal(&lag, &their, sizeof lag);
         assert_true(source_reclaimed_through(both->here, g) ==
                     source_reclaimed_through(both->there, g));
@@ -386,7 +388,7 @@ static void test_frames_that_were_changed(void **state)
 
 static const char good_look[] =
     "{\"log\":\"000102030405060708090a0b0c0d0e0f\",\"incarnation\":1,\"term\":2,"
-    "\"start\":\"0123456789abcdef\",\"fenced_by\":0,\"published_from\":\"log_port\","
+    "\"start\":\"0123456789abcdef\",\"fenced_by\":0,\"now_ns\":99,\"published_from\":\"log_port\","
     "\"groups\":[{\"group\":0,\"retained_from\":1,\"reclaimed_through\":0,"
     "\"end\":{\"term\":2,\"seq\":9,\"chain\":\"00000000000000aa\"},"
     "\"started\":{\"seq\":8,\"chain\":\"00000000000000ab\"},"
@@ -434,13 +436,17 @@ static void test_looks_that_say_too_little(void **state)
     struct error err;
     struct look *look;
     char text[sizeof good_look];
-    assert_ok(look_parse(span_of_text(good_look), &look, &err));
+    assert_ok(look_parse(span_of_text(good_look), 0, &look, &err));
     const struct look_table *table = look_table_of(look, "otel.logs");
     assert_true(look->groups[0].end.chain == 0xaa && look->groups[0].is_recovered);
     assert_true(look->lost_count == 1 && look->lost[0].last == 4);
     assert_true(table->parts[0].has_ack && table->parts[0].ack.through.seq == 7);
     assert_true(table->parts[0].is_damaged && table->parts[0].pending.bytes == 3);
     assert_null(look_table_of(look, "otel.spans"));
+    assert_true(table->parts[0].pending.oldest_wall_ns == 5);
+    look_destroy(look);
+    assert_ok(look_parse(span_of_text(good_look), 1099, &look, &err)); /* 1000 later here */
+    assert_true(look->tables[0].parts[0].pending.oldest_wall_ns == 1005);
     look_destroy(look);
     for (size_t i = 0; i < COUNT_OF(needed); i++) {
         char key[40];
@@ -451,7 +457,7 @@ static void test_looks_that_say_too_little(void **state)
             text[at - good_look + 1] = 'X'; /* another name */
             bool is_spare = strcmp(needed[i], "reclaimed_through") == 0 && found == 1;
             assert_status(is_spare ? STATUS_OK : STATUS_INVALID,
-                          look_parse(span_of_text(text), &look, &err));
+                          look_parse(span_of_text(text), 0, &look, &err));
             if (is_spare)
                 look_destroy(look); /* of a table: for consumers */
             found++;
@@ -459,10 +465,10 @@ static void test_looks_that_say_too_little(void **state)
         assert_true(found > 0);
     }
     for (size_t length = 0; length + 1 < sizeof good_look; length++)
-        assert_true(look_parse(span_of(good_look, length), &look, &err) != STATUS_OK);
+        assert_true(look_parse(span_of(good_look, length), 0, &look, &err) != STATUS_OK);
     for (int64_t n = 0;; n++) {
         alloc_fail_after(n);
-        enum status status = look_parse(span_of_text(good_look), &look, &err);
+        enum status status = look_parse(span_of_text(good_look), 0, &look, &err);
         alloc_fail_after(-1);
         if (status == STATUS_OK)
             break;
