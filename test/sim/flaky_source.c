@@ -19,9 +19,12 @@ struct flaky {
     uint32_t fails;
     const bool *is_calm;
     uint64_t *silences;
-    uint64_t fenced_by;
-    struct wal_position end[LOOK_GROUPS];
-    struct look_of_table tables[LOOK_TABLES][LOOK_GROUPS];
+    uint64_t tickets;
+    struct look {
+        uint64_t ticket, fenced_by;
+        struct wal_position end[LOOK_GROUPS];
+        struct look_of_table tables[LOOK_TABLES][LOOK_GROUPS];
+    } look;
 };
 
 struct flaky_scan {
@@ -43,22 +46,25 @@ static enum status silent(struct flaky *flaky, struct error *err)
     return error_set(err, STATUS_TIMEOUT, "nobody answers");
 }
 
-/* As GET /v1/log: ends first. */
+/* As GET /v1/log: ends first. Others may look meanwhile: the one that began last counts. */
 static void look(struct flaky *flaky)
 {
     struct source *local = flaky->local;
-    flaky->fenced_by = source_fenced_by(local);
+    struct look taken = {.ticket = ++flaky->tickets};
+    taken.fenced_by = source_fenced_by(local);
     for (uint32_t g = 0; g < flaky->source.group_count; g++)
-        flaky->end[g] = source_end(local, g);
+        taken.end[g] = source_end(local, g);
     for (uint32_t t = 1; t < LOOK_TABLES; t++) {
         for (uint32_t g = 0; g < flaky->source.group_count; g++) {
             struct look_of_table now = {0};
             now.has_ack = source_ack_get(local, t, g, &now.ack);
             now.lag = source_lag(local, t, g);
             now.is_damaged = source_damage(local, t, g, &now.damage);
-            flaky->tables[t][g] = now;
+            taken.tables[t][g] = now;
         }
     }
+    if (taken.ticket > flaky->look.ticket)
+        flaky->look = taken;
 }
 
 /* The thread that looks now and then may just have done so. */
@@ -106,7 +112,7 @@ static uint64_t flaky_incarnation(struct source *source)
 
 static uint64_t flaky_fenced_by(struct source *source)
 {
-    return of(source)->fenced_by;
+    return of(source)->look.fenced_by;
 }
 
 static enum status flaky_fence(struct source *source, uint64_t incarnation, struct error *err)
@@ -128,7 +134,7 @@ static bool flaky_recovered_without(struct source *source, size_t index, uint32_
 
 static struct wal_position flaky_end(struct source *source, uint32_t group)
 {
-    return of(source)->end[group];
+    return of(source)->look.end[group];
 }
 
 static struct wal_position flaky_started(struct source *source, uint32_t group)
@@ -171,7 +177,7 @@ static enum status flaky_table_open(struct source *source, const char *name, uin
 static bool flaky_ack_get(struct source *source, uint32_t table_id, uint32_t group,
                           struct wal_ack *out)
 {
-    const struct look_of_table *seen = &of(source)->tables[table_id][group];
+    const struct look_of_table *seen = &of(source)->look.tables[table_id][group];
     if (seen->has_ack)
         *out = seen->ack;
     return seen->has_ack;
@@ -188,13 +194,13 @@ static enum status flaky_ack_table(struct source *source, uint32_t table_id,
 static struct wal_pending flaky_lag(struct source *source, uint32_t table_id, uint32_t group)
 {
     look_perhaps(of(source));
-    return of(source)->tables[table_id][group].lag;
+    return of(source)->look.tables[table_id][group].lag;
 }
 
 static bool flaky_damage(struct source *source, uint32_t table_id, uint32_t group,
                          struct wal_damage *out)
 {
-    const struct look_of_table *seen = &of(source)->tables[table_id][group];
+    const struct look_of_table *seen = &of(source)->look.tables[table_id][group];
     if (seen->is_damaged)
         *out = seen->damage;
     return seen->is_damaged;
