@@ -751,11 +751,15 @@ def test_who_may_let_go_of_rows(tmp_path, pair):
     assert pair.log.lane("otel.logs")["lag_rows"] == 0 and request.receipt[3] <= end["seq"]
 
 
-def test_an_acknowledgement_is_no_answer_for_web_pages(pair):
+def test_acknowledgements_that_are_not_taken(pair):
     import http.client
     connection = http.client.HTTPConnection("127.0.0.1", pair.log.log_port)
     connection.request("POST", "/v1/publication/otel.logs", "{}", {"Origin": "http://example.org"})
-    assert connection.getresponse().status == 403
+    answer = connection.getresponse()
+    assert answer.status == 403 and answer.read()
+    connection.request("POST", "/v1/publication/otel.logs", "{}", {"Sluice-Crc32c": "00000000"})
+    answer = connection.getresponse()
+    assert answer.status == 400 and b"Sluice-Crc32c" in answer.read()
 
 
 def test_a_recovered_log_is_taken_over(tmp_path):

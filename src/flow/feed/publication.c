@@ -139,6 +139,13 @@ void handle_publication(void *context, struct http_exchange *exchange)
                "this server publishes its log itself; publish.from = \"log_port\" changes that");
         return;
     }
+    struct span crc = http_head_get(head, "sluice-crc32c");
+    char own_crc[9];
+    snprintf(own_crc, sizeof own_crc, "%08x", crc32c(0, body.data, body.length));
+    if (crc.data && !span_equal(crc, span_of_text(own_crc))) {
+        refuse(feed, exchange, 400, "ERR_EXPORT_BAD_REQUEST", "Sluice-Crc32c is not the body's");
+        return;
+    }
     if (name.length == 0 || name.length > WAL_TABLE_NAME_MAX) {
         refuse(feed, exchange, 404, "ERR_EXPORT_NO_TABLE", "POST is for /v1/publication/TABLE");
         return;

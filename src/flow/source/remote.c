@@ -117,6 +117,16 @@ static enum status other_log(const struct remote *remote, struct log_id found, s
                      remote->url, there, here, remote->path);
 }
 
+static enum status exchange_once(struct question *question, const char *method, const char *path,
+                                 struct span body, struct error *err)
+{
+    char crc[9];
+    snprintf(crc, sizeof crc, "%08x", crc32c(0, body.data, body.length));
+    struct http_field field = {.name = "Sluice-Crc32c", .value = crc};
+    return http_client_request(question->client, method, path, &field, body.length ? 1 : 0, body,
+                               &question->response, err);
+}
+
 /* Everything that is asked and told may be said twice. A kept connection may have been closed there
  * since it was used. */
 static enum status exchange(struct question *question, const char *method, const char *path,
@@ -126,17 +136,14 @@ static enum status exchange(struct question *question, const char *method, const
     enum status status = STATUS_CLOSED;
     question->client = client_kept(remote);
     if (question->client)
-        status = http_client_request(question->client, method, path, NULL, 0, body,
-                                     &question->response, err);
-    if (status == STATUS_CLOSED || status == STATUS_IO) {
-        http_client_destroy(question->client);
-        question->client = NULL;
-        TRY(http_client_create(remote->host, remote->port, remote->options.answer_ms_max,
-                               &question->client, err));
-        status = http_client_request(question->client, method, path, NULL, 0, body,
-                                     &question->response, err);
-    }
-    return status;
+        status = exchange_once(question, method, path, body, err);
+    if (status != STATUS_CLOSED && status != STATUS_IO)
+        return status;
+    http_client_destroy(question->client);
+    question->client = NULL;
+    TRY(http_client_create(remote->host, remote->port, remote->options.answer_ms_max,
+                           &question->client, err));
+    return exchange_once(question, method, path, body, err);
 }
 
 enum status question_ask(struct question *question, struct remote *remote, const char *method,
