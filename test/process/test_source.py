@@ -482,6 +482,40 @@ def test_rows_reclaimed_by_another_publishers_acks(tmp_path):
         pair.close()
 
 
+def test_publication_moves_there_and_back(tmp_path):
+    """E4, E5, E6: each move is a takeover; who comes back after one is asked first."""
+    book = ledger.Ledger()
+    here = (*elsewhere.FAST, *shared_lake(tmp_path))
+    pair = elsewhere.Pair(tmp_path)
+    pair.publisher.flags = here
+    pair.publisher.directory.mkdir()
+    try:
+        pair.log.stop()
+        pair.log.flags = here
+        pair.log.start()
+        book.must_send(pair.log, book.new())
+        pair.log.wait_published()
+        pair.log.kill()
+        pair.log.flags = elsewhere.LEFT
+        pair.log.start()
+        book.must_send(pair.log, book.new())
+        pair.start()
+        pair.publisher.wait_all(pair.log)
+        assert pair.publisher.lane("otel.logs")["epoch"] == 2
+        pair.publisher.stop()
+        pair.log.stop()
+        pair.log.flags = here
+        pair.log.start()
+        book.must_send(pair.log, book.new())
+        faults.wait_for(lambda: pair.log.lane("otel.logs")["state"] == "stood_down")
+        pair.log.command("clear-halt", "otel.logs", "--confirm", "--accept", check=0)
+        pair.log.wait_published()
+        pair.log.stop()
+        book.check(pair.publisher.directory)
+    finally:
+        pair.close()
+
+
 def test_another_log_at_the_same_place(tmp_path, pair):
     book = ledger.Ledger()
     pair.start()

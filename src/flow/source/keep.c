@@ -42,7 +42,10 @@ enum status keep_load(struct env *env, const char *path, struct log_id *out_log,
     struct buf file = {0};
     enum status status = files_read(env, path, KEEP_BYTES_MAX, &file, err);
     if (status == STATUS_LIMIT || (status == STATUS_OK && !parse(&file, out_log, out_group_count)))
-        status = error_set(err, STATUS_CORRUPT, "%s is damaged", path);
+        status = error_set(err, STATUS_CORRUPT,
+                           "%s is damaged; if the log at the source is the one that was published "
+                           "from here, remove the file",
+                           path);
     buf_deinit(&file);
     return status;
 }
