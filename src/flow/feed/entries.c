@@ -89,30 +89,37 @@ static enum status read_entries(struct feed *feed, const struct entry_ask *ask,
     return buf_status(&entries->body, "entries", err);
 }
 
+static void respond_page(struct feed *feed, struct http_exchange *exchange,
+                         const struct entries *entries)
+{
+    char log[LOG_TEXT_BYTES], count[24];
+    log_text(feed, log);
+    snprintf(count, sizeof count, "%llu", (unsigned long long)entries->count);
+    struct http_field fields[] = {{"Sluice-Log", log},
+                                  {"Sluice-Entries", count},
+                                  {"Sluice-At-End", entries->is_at_end ? "1" : "0"}};
+    atomic_fetch_add_explicit(&feed->pages, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&feed->bytes, entries->body.length, memory_order_relaxed);
+    http_respond(exchange, 200, "application/octet-stream",
+                 span_of(entries->body.data, entries->body.length), fields, COUNT_OF(fields));
+}
+
 static void respond_entries(struct feed *feed, struct http_exchange *exchange,
                             const struct entry_ask *ask)
 {
     struct entries entries = {0};
     struct error err;
-    char log[LOG_TEXT_BYTES], count[24];
-    if (http_worker_answer_bytes(http_exchange_worker(exchange)) > FEED_ANSWER_BYTES_MAX)
+    if (http_worker_answer_bytes(http_exchange_worker(exchange)) > FEED_ANSWER_BYTES_MAX) {
         refuse(feed, exchange, 503, "ERR_EXPORT_UNAVAILABLE",
                "too many pages are under way to clients that do not take them");
-    else if (refuse_foreign(feed, exchange, ask->group, ask->after))
-        ; /* it has answered */
-    else if (read_entries(feed, ask, &entries, &err) != STATUS_OK)
-        refuse_read(feed, exchange, ask, &err);
-    else {
-        log_text(feed, log);
-        snprintf(count, sizeof count, "%llu", (unsigned long long)entries.count);
-        struct http_field fields[] = {{"Sluice-Log", log},
-                                      {"Sluice-Entries", count},
-                                      {"Sluice-At-End", entries.is_at_end ? "1" : "0"}};
-        atomic_fetch_add_explicit(&feed->pages, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&feed->bytes, entries.body.length, memory_order_relaxed);
-        http_respond(exchange, 200, "application/octet-stream",
-                     span_of(entries.body.data, entries.body.length), fields, COUNT_OF(fields));
+        return;
     }
+    if (refuse_foreign(feed, exchange, ask->group, ask->after))
+        return;
+    if (read_entries(feed, ask, &entries, &err) == STATUS_OK)
+        respond_page(feed, exchange, &entries);
+    else
+        refuse_read(feed, exchange, ask, &err);
     buf_deinit(&entries.body);
 }
 

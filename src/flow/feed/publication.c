@@ -9,11 +9,6 @@
 
 #include "flow/feed/feed_internal.h"
 
-struct told {
-    struct arena arena;
-    struct json_value *json;
-};
-
 static bool parse_position(const struct json_value *json, struct wal_position *out)
 {
     int64_t seq;
@@ -72,35 +67,48 @@ static bool check_log(struct feed *feed, struct http_exchange *exchange,
     return false;
 }
 
+static bool are_foreign(struct feed *feed, struct http_exchange *exchange,
+                        const struct wal_ack *acks)
+{
+    for (uint32_t g = 0; g < wal_group_count(feed->wal); g++)
+        if (refuse_foreign(feed, exchange, g, acks[g].committed) ||
+            refuse_foreign(feed, exchange, g, acks[g].through))
+            return true;
+    return false;
+}
+
+static void take_acks(struct feed *feed, struct http_exchange *exchange, uint32_t table_id,
+                      const struct wal_ack *acks)
+{
+    struct error err;
+    if (are_foreign(feed, exchange, acks))
+        return;
+    enum status status = wal_ack_table(feed->wal, table_id, acks, &err);
+    if (status == STATUS_CORRUPT)
+        refuse(feed, exchange, 409, "ERR_EXPORT_DAMAGED", "%s", err.message);
+    else if (status != STATUS_OK)
+        refuse_status(feed, exchange, &err);
+    else {
+        if (feed->options.acknowledged)
+            feed->options.acknowledged(feed->options.context, table_id);
+        respond_log(feed, exchange);
+    }
+}
+
 static void acknowledge(struct feed *feed, struct http_exchange *exchange, const char *table,
                         const struct json_value *json)
 {
-    struct wal *wal = feed->wal;
     struct error err;
-    uint32_t groups = wal_group_count(wal), table_id = wal_table_find(wal, table);
+    uint32_t groups = wal_group_count(feed->wal), table_id = wal_table_find(feed->wal, table);
     struct wal_ack *acks = mem_alloc_zero(groups, sizeof *acks);
-    bool is_foreign = false;
     if (!table_id)
         refuse(feed, exchange, 404, "ERR_EXPORT_NO_TABLE", "the log has no table %.250s", table);
     else if (!acks)
         refuse(feed, exchange, 503, "ERR_EXPORT_UNAVAILABLE", "out of memory");
     else if (parse_acks(json, groups, acks, &err) != STATUS_OK)
         refuse_status(feed, exchange, &err);
-    else {
-        for (uint32_t g = 0; g < groups && !is_foreign; g++)
-            is_foreign = refuse_foreign(feed, exchange, g, acks[g].committed) ||
-                         refuse_foreign(feed, exchange, g, acks[g].through);
-        enum status status = is_foreign ? STATUS_OK : wal_ack_table(wal, table_id, acks, &err);
-        if (status == STATUS_CORRUPT)
-            refuse(feed, exchange, 409, "ERR_EXPORT_DAMAGED", "%s", err.message);
-        else if (status != STATUS_OK)
-            refuse_status(feed, exchange, &err);
-        else if (!is_foreign) {
-            if (feed->options.acknowledged)
-                feed->options.acknowledged(feed->options.context, table_id);
-            respond_log(feed, exchange);
-        }
-    }
+    else
+        take_acks(feed, exchange, table_id, acks);
     mem_free(acks);
 }
 
@@ -120,46 +128,49 @@ static void fence(struct feed *feed, struct http_exchange *exchange, const struc
         respond_log(feed, exchange);
 }
 
+/* What may be said here, and by whom? False: it has answered. */
+static bool check_request(struct feed *feed, struct http_exchange *exchange, struct span name)
+{
+    const struct http_head *head = http_exchange_head(exchange);
+    struct span body = http_exchange_body(exchange), crc = http_head_get(head, "sluice-crc32c");
+    char own_crc[9];
+    snprintf(own_crc, sizeof own_crc, "%08x", crc32c(0, body.data, body.length));
+    if (http_head_get(head, "origin").data)
+        refuse(feed, exchange, 403, "ERR_EXPORT_BAD_REQUEST", "not from web pages");
+    else if (!feed->options.is_published_elsewhere)
+        refuse(feed, exchange, 409, "ERR_EXPORT_PUBLISHED_HERE",
+               "this server publishes its log itself; publish.from = \"log_port\" changes that");
+    else if (crc.data && !span_equal(crc, span_of_text(own_crc)))
+        refuse(feed, exchange, 400, "ERR_EXPORT_BAD_REQUEST", "Sluice-Crc32c is not the body's");
+    else if (name.length == 0 || name.length > WAL_TABLE_NAME_MAX)
+        refuse(feed, exchange, 404, "ERR_EXPORT_NO_TABLE", "POST is for /v1/publication/TABLE");
+    else
+        return true;
+    return false;
+}
+
 void handle_publication(void *context, struct http_exchange *exchange)
 {
     struct feed *feed = context;
-    struct told told = {0};
+    struct arena arena;
+    struct json_value *json = NULL;
     struct error err;
     char table[WAL_TABLE_NAME_MAX + 1];
-    const struct http_head *head = http_exchange_head(exchange);
+    struct span path = http_exchange_head(exchange)->path, body = http_exchange_body(exchange);
     size_t start = strlen("/v1/publication/");
-    struct span name = span_of(head->path.data + start, head->path.length - start);
-    struct span body = http_exchange_body(exchange);
-    if (http_head_get(head, "origin").data) {
-        refuse(feed, exchange, 403, "ERR_EXPORT_BAD_REQUEST", "not from web pages");
+    struct span name = span_of(path.data + start, path.length - start);
+    if (!check_request(feed, exchange, name))
         return;
-    }
-    if (!feed->options.is_published_elsewhere) {
-        refuse(feed, exchange, 409, "ERR_EXPORT_PUBLISHED_HERE",
-               "this server publishes its log itself; publish.from = \"log_port\" changes that");
-        return;
-    }
-    struct span crc = http_head_get(head, "sluice-crc32c");
-    char own_crc[9];
-    snprintf(own_crc, sizeof own_crc, "%08x", crc32c(0, body.data, body.length));
-    if (crc.data && !span_equal(crc, span_of_text(own_crc))) {
-        refuse(feed, exchange, 400, "ERR_EXPORT_BAD_REQUEST", "Sluice-Crc32c is not the body's");
-        return;
-    }
-    if (name.length == 0 || name.length > WAL_TABLE_NAME_MAX) {
-        refuse(feed, exchange, 404, "ERR_EXPORT_NO_TABLE", "POST is for /v1/publication/TABLE");
-        return;
-    }
     memcpy(table, name.data, name.length);
     table[name.length] = '\0';
-    arena_init(&told.arena, FEED_BODY_BYTES_MAX * 16);
-    if (json_parse(body.data, body.length, &told.arena, &told.json, &err) != STATUS_OK)
+    arena_init(&arena, FEED_BODY_BYTES_MAX * 16);
+    if (json_parse(body.data, body.length, &arena, &json, &err) != STATUS_OK)
         refuse(feed, exchange, 400, "ERR_EXPORT_BAD_REQUEST", "%s", err.message);
-    else if (!check_log(feed, exchange, told.json))
-        ; /* it has answered */
-    else if (strcmp(table, "fence") == 0)
-        fence(feed, exchange, told.json);
-    else
-        acknowledge(feed, exchange, table, told.json);
-    arena_deinit(&told.arena);
+    else if (check_log(feed, exchange, json)) {
+        if (strcmp(table, "fence") == 0)
+            fence(feed, exchange, json);
+        else
+            acknowledge(feed, exchange, table, json);
+    }
+    arena_deinit(&arena);
 }

@@ -245,8 +245,10 @@ enum status remote_look_by(struct remote *remote, const char *method, const char
     env_unlock(remote->lock);
     enum status status = question_ask(&question, remote, method, path, body, err);
     if (status == STATUS_OK &&
-        look_parse(question.response.body, env_wall_ns(remote->env), &look, err) != STATUS_OK)
+        look_parse(question.response.body, env_wall_ns(remote->env), &look, err) != STATUS_OK) {
+        error_prefix(err, "the log at %s", remote->url);
         status = err->status = STATUS_TIMEOUT;
+    }
     question_end(&question);
     if (status == STATUS_OK)
         status = check_look(remote, look, err);
