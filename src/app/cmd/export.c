@@ -12,7 +12,7 @@
  *   4. with a consumer: acknowledged
  *
  * A start cuts or removes what does not count. A second process is kept out by a lock; in that file
- * stands the name under which the export owns its consumer, or its part of it.
+ * stands the name under which a member of a partition group owns its part.
  */
 #include "app/cmd/export_internal.h"
 
@@ -357,7 +357,7 @@ static enum status begin(struct export *export, const char *from, struct error *
     TRY(env_open(export->env, lock_path, ENV_READ | ENV_WRITE | ENV_CREATE, &export->lock, err));
     if (env_lock_file(export->lock, err) != STATUS_OK)
         return error_prefix(err, "another process exports to %.300s", export->to);
-    if (export->options.consumer)
+    if (export->options.member_count)
         TRY(take_owner(export, err));
     TRY(follow_create(export->env, &export->options, &export->follow, err));
     TRY(state_read(export, err));
@@ -427,7 +427,7 @@ int cmd_export(struct invocation *invocation)
     options->port = (uint16_t)invocation->settings.log_port;
     options->table = export.table = invocation->argv[0];
     options->group = (uint32_t)group;
-    options->owner = options->consumer ? export.owner : NULL;
+    options->owner = options->member_count ? export.owner : NULL;
     export.is_lines =
         format_of_path(export.to, &format, &err) == STATUS_OK && format == FORMAT_NDJSON;
     enum status status = run(&export, from, &err);
