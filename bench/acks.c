@@ -19,7 +19,7 @@
 #include "format/wire/wire.h"
 #include "latency.h"
 
-enum { DISTINCT = 64, ANSWER_BYTES = 16 << 10 };
+enum { DISTINCT_MAX = 64, DISTINCT_BYTES = 64 << 20, ANSWER_BYTES = 16 << 10 };
 
 struct connection {
     int fd;
@@ -144,11 +144,14 @@ int main(int argc, char **argv)
     long rows = strtol(argv[3], NULL, 10);
     struct latency latency;
     struct random random;
-    struct buf requests[DISTINCT] = {0};
+    struct buf requests[DISTINCT_MAX] = {0};
+    size_t bytes = strtoul(argv[4], NULL, 10), distinct = 0;
     random_init(&random, 1);
-    for (int i = 0; i < DISTINCT; i++)
-        make_request(&random, rows, strtoul(argv[4], NULL, 10), &requests[i]);
-    int poll = epoll_create1(0), made = 0;
+    do
+        make_request(&random, rows, bytes, &requests[distinct]);
+    while (++distinct < DISTINCT_MAX && distinct * requests[0].length < DISTINCT_BYTES);
+    int poll = epoll_create1(0);
+    size_t made = 0;
     struct connection *connections = mem_alloc_zero((size_t)count, sizeof *connections);
     if (poll < 0 || !connections)
         die("epoll");
@@ -159,7 +162,7 @@ int main(int argc, char **argv)
                                     .data.ptr = &connections[i]};
         if (epoll_ctl(poll, EPOLL_CTL_ADD, connections[i].fd, &event) != 0)
             die("epoll_ctl");
-        next_request(&connections[i], &requests[made++ % DISTINCT]);
+        next_request(&connections[i], &requests[made++ % distinct]);
     }
     while (seconds_now() < latency.end) {
         struct epoll_event events[256];
@@ -170,7 +173,7 @@ int main(int argc, char **argv)
             if (!receive_on(connection))
                 continue;
             latency_add(&latency, connection->began);
-            next_request(connection, &requests[made++ % DISTINCT]);
+            next_request(connection, &requests[made++ % distinct]);
         }
     }
     latency_print(&latency, (unsigned long)rows);
