@@ -27,6 +27,12 @@ static void put_text(struct json_writer *writer, const char *key, const char *va
     json_write_text(writer, value);
 }
 
+static struct wal_backlog backlog_of(struct server *server, const char *table)
+{
+    struct wal *wal = server->stack.wal;
+    return wal_table_backlog(wal, wal_table_find(wal, table));
+}
+
 static void put_lanes(struct json_writer *writer, struct server *server)
 {
     struct publish_lane_info lane;
@@ -45,6 +51,11 @@ static void put_lanes(struct json_writer *writer, struct server *server)
         put_u64(writer, "committed_seq", lane.committed.seq);
         put_u64(writer, "lag_rows", lane.lag_rows);
         put_u64(writer, "lag_bytes", lane.lag_bytes);
+        if (server->stack.wal) {
+            struct wal_backlog backlog = backlog_of(server, lane.table);
+            put_u64(writer, "backlog_bytes", backlog.bytes);
+            put_u64(writer, "limit_bytes", backlog.limit);
+        }
         put_u64(writer, "oldest_unpublished_ms", (uint64_t)lane.oldest_unpublished_ms);
         put_u64(writer, "epoch", lane.epoch);
         put_u64(writer, "commits", lane.commits_total);
@@ -277,6 +288,33 @@ static uint64_t lane_ack_age(const struct publish_lane_info *lane)
     return lane->acked_wall_ms && age_ms > 0 ? (uint64_t)age_ms / 1000 : 0;
 }
 
+static void put_backlog_metrics(struct buf *out, struct server *server)
+{
+    static const struct {
+        const char *name, *type, *help;
+        size_t offset;
+    } metrics[] = {
+        {"table_backlog_bytes", "gauge", "Payload on the log that the table does not have.",
+         offsetof(struct wal_backlog, bytes)},
+        {"table_limit_bytes", "gauge", "From which on rows of the table are refused; 0: no limit.",
+         offsetof(struct wal_backlog, limit)},
+        {"table_refused_total", "counter", "Requests refused for the table's limit.",
+         offsetof(struct wal_backlog, refused)},
+    };
+    struct publish_lane_info lane;
+    for (size_t m = 0; m < COUNT_OF(metrics); m++) {
+        buf_format(out, "# HELP sluice_%s %s\n# TYPE sluice_%s %s\n", metrics[m].name,
+                   metrics[m].help, metrics[m].name, metrics[m].type);
+        for (size_t i = 0; publisher_lane_at(server->stack.publisher, i, &lane); i++) {
+            struct wal_backlog backlog = backlog_of(server, lane.table);
+            uint64_t value;
+            memcpy(&value, (const char *)&backlog + metrics[m].offset, sizeof value);
+            buf_format(out, "sluice_%s{table=\"%s\"} %llu\n", metrics[m].name, lane.table,
+                       (unsigned long long)value);
+        }
+    }
+}
+
 static void put_lane_metrics(struct buf *out, struct server *server)
 {
     static const struct lane_metric metrics[] = {
@@ -415,6 +453,11 @@ static void put_log_metrics(struct buf *out, struct server *server)
     metric(out, "http_connections", "gauge", "Open OTLP connections.", http.connections_open);
     metric(out, "http_timeouts_total", "counter", "Requests that took too long.",
            http.timeouts_total);
+    put_backlog_metrics(out, server);
+    metric(out, "log_group_backlog_bytes", "gauge", "Payload on the log that tables do not have.",
+           wal_group_backlog(server->stack.wal, 0).bytes);
+    metric(out, "log_group_refused_total", "counter", "Requests refused for log.group_bytes.",
+           wal_group_backlog(server->stack.wal, 0).refused);
     put_consumer_metrics(out, server, &usage);
     if (server->mirror)
         put_mirror_metrics(out, server->mirror);

@@ -51,6 +51,12 @@
       "age at which a segment is sealed")                                                          \
     X(log_budget_bytes, "log", "budget_bytes", BYTES, "0", "0", "1024TiB",                         \
       "disk space of the log; 0: the smaller of 50 GiB and half the volume")                       \
+    X(log_table_bytes, "log", "table_bytes", BYTES, "0", "0", "1024TiB",                           \
+      "unpublished rows of a table from which on more are refused; 0: no limit")                   \
+    X(log_group_bytes, "log", "group_bytes", BYTES, "0", "0", "1024TiB",                           \
+      "the same, of all tables of a group of the log together")                                    \
+    X(log_table_limits, "log", "table_limits", TEXT, "", "", "",                                   \
+      "of single tables in place of table_bytes: otel.spans=8GiB, otel.logs=0")                    \
     X(log_keep_committed_ms, "log", "keep_committed", DURATION, "24h", "0", "36500d",              \
       "how long published segments are kept")                                                      \
     X(log_keep_producers_ms, "log", "keep_producers", DURATION, "7d", "1s", "36500d",              \

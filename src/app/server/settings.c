@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "app/server/server.h"
+#include "app/server/server_internal.h"
 
 enum { LOG_SEGMENTS_LEAST = 8, LOG_BLOCK_BYTES = 4096 };
 enum { VALUE_BYTES_MAX = sizeof((struct settings *)0)->data_dir }; /* as of every TEXT */
@@ -432,6 +432,7 @@ enum status settings_check(const struct settings *settings, struct error *err)
         return error_set(err, STATUS_USAGE,
                          "log.budget_bytes is at least %d times log.segment_bytes",
                          (int)LOG_SEGMENTS_LEAST);
+    TRY(limits_check(settings, err));
     if (!settings->data_dir[0] || !settings->catalog_name[0])
         return error_set(err, STATUS_USAGE, "data_dir and publish.catalog_name must not be empty");
     return check_places(settings, err);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/server/server.h"
+#include "app/server/server_internal.h"
 
 /* Readers cut a file's URI where a fragment or a query would begin. */
 static enum status check_uri(const char *uri, struct error *err)
@@ -53,6 +53,8 @@ static enum status open_log(struct stack *stack, struct error *err)
     options.segment_bytes = settings->log_segment_bytes;
     options.seal_after_ms = settings->log_seal_after_ms;
     options.budget_bytes = settings->log_budget_bytes;
+    options.table_bytes_max = settings->log_table_bytes;
+    options.group_bytes_max = settings->log_group_bytes;
     options.keep_committed_ms = settings->log_keep_committed_ms;
     options.keep_producers_ms = settings->log_keep_producers_ms;
     return wal_open(stack->env, &options, &stack->wal, err);
@@ -140,6 +142,9 @@ static enum status open_publisher(struct stack *stack, struct error *err)
     options.is_elsewhere = settings_is_elsewhere(settings);
     options.interval_ms = settings->publish_interval_ms;
     options.bytes = settings->publish_bytes;
+    uint64_t least = limits_least(settings);
+    if (least && least / 2 < options.bytes) /* nobody is to wait for the interval at a limit */
+        options.bytes = least / 2;
     options.range_bytes_max = settings->publish_range_bytes;
     options.writers = size_max(os_cpu_count() / 2, 1);
     options.threads = settings->publish_threads
@@ -150,8 +155,11 @@ static enum status open_publisher(struct stack *stack, struct error *err)
     options.changed = lane_changed;
     options.dropped = lane_dropped;
     options.created_by = "sluice version " SLUICE_VERSION " (build release)";
-    return publisher_create(stack->env, &options, stack->source, stack->catalog, stack->store,
-                            tables, table_count, &stack->publisher, err);
+    TRY(publisher_create(stack->env, &options, stack->source, stack->catalog, stack->store, tables,
+                         table_count, &stack->publisher, err));
+    if (stack->wal)
+        limits_apply(settings, stack->wal);
+    return STATUS_OK;
 }
 
 enum status stack_open(struct env *env, const struct settings *settings, struct stack *out_stack,
