@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests for rows of the log port: path, query and cursors.
+ * Requests for rows and entries of the log port: path, query and cursors.
  */
 #include "flow/feed/feed_internal.h"
 
@@ -23,11 +23,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     int code = 0;
     const char *why = NULL;
     struct row_ask ask;
+    struct entry_ask entries;
     struct error err;
     if (http_parse_request(span_of(data, bytes), 16384, &head, &used, &code, &why) ==
             HTTP_PARSE_DONE &&
-        head.path.length > strlen(route) && memcmp(head.path.data, route, strlen(route)) == 0 &&
-        row_ask_parse(&head, &ask, &err) == STATUS_OK)
-        check(&ask);
+        head.path.length > strlen(route) && memcmp(head.path.data, route, strlen(route)) == 0) {
+        if (row_ask_parse(&head, &ask, &err) == STATUS_OK)
+            check(&ask);
+        if (entry_ask_parse(&head, &entries, &err) == STATUS_OK)
+            CHECK(entries.bytes_max > 0 && entries.after.seq < INT64_MAX);
+    }
     return 0;
 }

@@ -15,7 +15,13 @@ README = (sluice.TOP / "README.md").read_text()
 
 
 blocks = sluice.snippets
-LOST = re.findall(r"^```sh\n(.*?)^```", README.split("## When the machine is lost\n")[1].split("\n## ")[0], re.M | re.S)
+
+
+def blocks_of(section):
+    return re.findall(r"^```sh\n(.*?)^```", README.split(f"## {section}\n")[1].split("\n## ")[0], re.M | re.S)
+
+
+LOST, ELSEWHERE = blocks_of("When the machine is lost"), blocks_of("Publish on another machine")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +52,7 @@ def followed(tmp_path_factory):
 def test_shell_blocks(followed):
     directory, env = followed
     for block in blocks("sh"):
-        if "sluice serve" in block or block in LOST:
+        if "sluice serve" in block or block in LOST + ELSEWHERE:
             continue
         done = subprocess.run(["bash", "-euc", block], cwd=directory, env=env, capture_output=True,
                               text=True, timeout=60)
@@ -87,6 +93,30 @@ def test_the_lost_machine(tmp_path):
         server.wait()
     assert "nothing was changed; --apply writes" in told[1] and "next: sluice serve" in told[1]
     assert "500 rows: 500 equal" in told[2] and "this log goes on as" in told[3], told
+
+
+def test_the_other_machine(tmp_path):
+    """The section's commands, one after the other."""
+    env = dict(os.environ, PATH=f"{sluice.BINARY.parent}:{os.environ['PATH']}", SLUICE_OTLP_HTTP_PORT="24518",
+               SLUICE_API_PORT="28280", SLUICE_LOG_PORT="27901")
+    servers = []
+    try:
+        for block in ELSEWHERE:
+            if "sluice serve" in block:
+                servers.append(subprocess.Popen(["bash", "-euc", "exec " + block], cwd=tmp_path, env=env,
+                                                stderr=subprocess.PIPE, text=True))
+                while "API on" not in servers[-1].stderr.readline():
+                    assert servers[-1].poll() is None
+                continue
+            done = subprocess.run(["bash", "-euc", block], cwd=tmp_path, env=env, capture_output=True, text=True,
+                                  timeout=60)
+            assert done.returncode == 0, (block, done.stdout, done.stderr)
+            assert "500 rows: 500 equal" in done.stdout and "publishes log" in done.stdout
+    finally:
+        for server in servers:
+            server.terminate()
+            server.wait()
+    assert len(servers) == 2
 
 
 def test_python_blocks(followed):

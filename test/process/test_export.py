@@ -145,6 +145,52 @@ def test_export_killed_at_random_beside_a_server_that_is(tmp_path, request, to):
     book.check(server.directory)
 
 
+def test_exports_that_share_a_consumer(tmp_path, request):
+    """Three have a part each, are killed and come back; together they have every row once. Nobody else gets a part,
+    nor does one go on as another."""
+    server = started(tmp_path / "data", request, *SMALL)
+    book = ledger.Ledger()
+    parts = [tmp_path / f"part{i}" for i in range(3)]
+    ends = time.monotonic() + 12
+    running = [None] * 3
+    while time.monotonic() < ends:
+        book.send(server, book.new(rows=5, pad=20000))
+        i = random.randrange(3)
+        if running[i] and (random.random() < 0.3 or running[i].poll() is not None):
+            running[i].send_signal(signal.SIGKILL)
+            assert running[i].wait() == -9, running[i].stderr.read()
+            running[i] = None
+        elif not running[i]:
+            running[i] = subprocess.Popen(words(server, parts[i], "--consumer", "c", "--member", f"{i}/3", "--follow"),
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if random.random() < 0.02:
+            server.kill()
+            server.start()
+    for process in filter(None, running):
+        process.kill()
+        process.wait()
+    book.must_send(server, book.new())
+    assert "member_taken" in export(server, tmp_path / "other", "--consumer", "c", "--member", "0/3", check=88).stderr
+    assert "is of member 0/3" in export(server, parts[0], "--consumer", "c", "--member", "1/3", check=2).stderr
+    assert "size_mismatch" in export(server, tmp_path / "four", "--consumer", "c", "--member", "0/4", check=88).stderr
+    for i, to in enumerate(parts):
+        export(server, to, "--consumer", "c", "--member", f"{i}/3")
+        assert all(row["_sluice_seq"] % 3 == i for row in exported(to))
+    told = log_client.Port(server.log_port).json("GET", "/v1/consumers/c")
+    assert told["lag_rows"] == 0 and all(member["is_present"] for member in told["members"])
+    server.wait_published()
+    server.stop()
+    check_rows(sorted((row for to in parts for row in exported(to)), key=place), server.directory, "logs")
+    book.check(server.directory)
+
+
+@pytest.mark.parametrize("member", ["3/3", "0/1", "0/33", "1", "a/2", "1/2/3", ""])
+def test_members_that_are_none(tmp_path, member):
+    done = subprocess.run([str(sluice.BINARY), "export", "otel.logs", "--to", str(tmp_path / "x"), "--consumer", "c",
+                           "--member", member], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "--member is I/N" in done.stderr
+
+
 def test_export_follows_through_restarts(tmp_path, request):
     server = started(tmp_path / "data", request)
     to = tmp_path / "rows.ndjson"

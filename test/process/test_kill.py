@@ -15,6 +15,7 @@ import pytest
 import faults
 import ledger
 import sluice
+from senders import Senders
 
 DEEP = os.environ.get("SLUICE_DEEP") == "1"
 SEED = int(os.environ.get("SLUICE_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
@@ -173,45 +174,6 @@ def free_ports(count):
     for s in sockets:
         s.close()
     return ports
-
-
-class Senders:
-    """Clients that never stop: two in three number their requests and send them again until answered."""
-
-    def __init__(self, server, book, count, chance):
-        self.server, self.book = server, book
-        self.stop = threading.Event()
-        self.failure = None
-        self.threads = [threading.Thread(target=self._run, args=(i, random.Random(chance.random())))
-                        for i in range(count)]
-        for thread in self.threads:
-            thread.start()
-
-    def _run(self, i, chance):
-        try:
-            self._send(i, chance)
-        except BaseException as error:
-            self.failure = error
-            raise
-
-    def _send(self, i, chance):
-        producer, sequence = (f"p{i}", 0) if i % 3 else (None, None)
-        while not self.stop.is_set():
-            if producer:
-                sequence += 1
-            request = self.book.new("spans" if chance.random() < 0.3 else "logs",
-                                    chance.randrange(1, 60), producer, sequence)
-            while not self.book.send(self.server, request, timeout=5):
-                if self.stop.wait(0.01):
-                    return  # perhaps stored, perhaps not
-                if not producer and request.attempts and chance.random() < 0.5:
-                    break  # a client that gives up
-
-    def end(self):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
-        assert self.failure is None, self.failure
 
 
 def test_kill_at_random_while_others_commit(tmp_path):

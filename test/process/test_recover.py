@@ -397,6 +397,49 @@ def test_wrong_roots(place):
     place.finish(new)
 
 
+def test_recoveries_that_begin_together(place):
+    """Each that comes to its end has an incarnation of its own; the one that gives up does so once, and another
+    that begins later is above all of them."""
+    old = place.server("old", *STILL)
+    place.send(old)
+    copy = place.mirrored(old)
+    taken, gave_up = [], 0
+
+    def result(name, process):
+        nonlocal gave_up
+        told, why = process.communicate(timeout=60)
+        assert process.returncode in (0, 75), (process.returncode, why)
+        if process.returncode == 0:
+            taken.append(json.loads(told)["incarnation"])
+            return
+        gave_up += 1
+        assert "began meanwhile" in why and not (place.path / name / "log").exists()
+
+    for round_number in range(4):
+        pairs = []
+        for side in "ab":
+            name = f"{side}{round_number}"
+            words = [str(sluice.BINARY), "log", "recover", "--data-dir", str(place.path / name), *place.flags,
+                     "--mirror", copy.url, "--apply", "--json"]
+            pairs.append((name, subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)))
+        for name, process in pairs:
+            result(name, process)
+    assert taken and gave_up and len(set(taken)) == len(taken), (taken, gave_up)
+    # One that claimed a number and never came back costs that number.
+    claims = copy.root / "claims"
+    (claims / str(max(taken) + 1)).write_text("0" * 32)
+    told = json.loads(place.recover("new", "--mirror", copy.url, "--apply", "--json"))
+    assert told["incarnation"] == max(taken) + 2
+    # One that finds its number taken is told so, and then takes another.
+    (place.path / "later").mkdir()
+    (place.path / "later" / "log.recover").mkdir()
+    (place.path / "later" / "log.recover" / "began").write_text(f"{copy.log_id} {max(taken) + 3} {'1' * 32}\n")
+    (claims / str(max(taken) + 3)).write_text("0" * 32)
+    assert "began meanwhile" in place.recover("later", "--mirror", copy.url, "--apply", check=75)
+    told = json.loads(place.recover("later", "--mirror", copy.url, "--apply", "--json"))
+    assert told["incarnation"] == max(taken) + 4
+
+
 @pytest.mark.parametrize("fault", ["missing", "damaged", "foreign"])
 def test_an_object_is_lost(place, fault):
     """What it held is named, and given up; what is behind it is kept (TD4)."""
@@ -456,6 +499,7 @@ def test_killed_at_every_step(place):
         for _ in range(60):
             nth += 1 + nth // 3
             shutil.rmtree(place.path / "new", ignore_errors=True)
+            shutil.rmtree(copy.root / "claims", ignore_errors=True)
             copy.put_head(copy.log_id)
             done = subprocess.run(["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e",
                                    f"inject={call}:signal=SIGKILL:when={nth}", *words],

@@ -439,6 +439,18 @@ static bool is_expected(struct model *model, enum status status)
             (may_sync_fail || faults->alloc_fails || faults->write_no_space || model->is_tight));
 }
 
+/* In every fourth seed the log is as if it were elsewhere. */
+static enum status open_source(struct instance *instance, struct error *err)
+{
+    struct model *model = instance->model;
+    if (model->seed % 4 != 1)
+        return source_local_create(instance->wal, &instance->source, err);
+    uint32_t fails = model->seed % 8 == 1 ? 2000 : 12000;
+    totals.sources_elsewhere++;
+    return flaky_source_create(instance->wal, model->seed + ++model->sources, fails,
+                               &model->is_healing, &totals.silences, &instance->source, err);
+}
+
 static enum status open_lake(struct instance *instance, struct error *err)
 {
     struct model *model = instance->model;
@@ -448,7 +460,8 @@ static enum status open_lake(struct instance *instance, struct error *err)
     TRY(catalog_open_sqlite(model->env, instance->store, &options, &instance->catalog, err));
     struct publish_options publishing = model->publish_options;
     publishing.state_dir = instance->state_dir;
-    return publisher_create(model->env, &publishing, instance->wal, instance->catalog,
+    TRY(open_source(instance, err));
+    return publisher_create(model->env, &publishing, instance->source, instance->catalog,
                             instance->store, model->definitions, model->tables,
                             &instance->publisher, err);
 }
@@ -458,10 +471,12 @@ static void server_close(struct instance *instance)
     if (instance->publisher)
         lanes_note(instance);
     publisher_destroy(instance->publisher);
+    source_destroy(instance->source);
     catalog_close(instance->catalog);
     store_close(instance->store);
     wal_close(instance->wal);
     instance->publisher = NULL;
+    instance->source = NULL;
     instance->catalog = NULL;
     instance->store = NULL;
     instance->wal = NULL;

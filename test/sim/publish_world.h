@@ -8,6 +8,7 @@
 #ifndef SLUICE_TEST_PUBLISH_WORLD_H
 #define SLUICE_TEST_PUBLISH_WORLD_H
 
+#include "flaky_source.h"
 #include "flow/publish/publish.h"
 #include "sim/sim.h"
 
@@ -80,6 +81,7 @@ struct instance {
     struct wal *wal;
     struct store *store;
     struct catalog *catalog;
+    struct source *source;
     struct publisher *publisher;
     uint32_t table_ids[TABLES_MAX];
     uint32_t writers_left; /* in this run */
@@ -129,7 +131,8 @@ struct model {
     char *paths[PATHS_MAX]; /* of live data files, at the look under way */
     size_t path_count;
     struct instance instances[INSTANCES_MAX];
-    bool wants_copy; /* somebody takes a backup while the run is under way */
+    uint64_t sources; /* made so far */
+    bool wants_copy;  /* somebody takes a backup while the run is under way */
     struct saved_dir *saved;
 };
 
@@ -143,6 +146,7 @@ extern struct totals {
     uint64_t foreign_applied, foreign_failed, foreign_unknown, properties_set, properties_removed,
         snapshots_expired;
     uint64_t stories[STORY_COUNT];
+    uint64_t sources_elsewhere, silences;
     uint64_t rots[3], rotten_entries, rot_halts; /* bits, wiped, gone */
     uint64_t tails_cut, segments_dropped, compacted, acks_checked, orphans_checked, came_back;
     struct sim_counts sim;

@@ -112,6 +112,22 @@ void disk_settle_range(struct inode *inode, uint64_t last, uint64_t from, uint64
         inode->pending_tail = &(*inode->pending_tail)->next;
 }
 
+void disk_read(const struct inode *inode, uint64_t offset, uint8_t *out, uint64_t bytes)
+{
+    struct inode image = {.pending_tail = &image.pending};
+    if (inode->disk_bytes) {
+        image_resize(&image.disk, &image.disk_bytes, &image.disk_capacity, inode->disk_bytes);
+        memcpy(image.disk, inode->disk, inode->disk_bytes);
+    }
+    for (const struct op *op = inode->pending; op; op = op->next)
+        op_apply(&image, op);
+    memset(out, 0, bytes);
+    if (offset < image.disk_bytes)
+        memcpy(out, image.disk + offset,
+               bytes < image.disk_bytes - offset ? bytes : image.disk_bytes - offset);
+    free(image.disk);
+}
+
 void disk_sync_fails(struct sim *sim, struct inode *inode)
 {
     while (inode->pending) {

@@ -12,7 +12,7 @@ struct sim_file {
     struct sim_node *node;
     struct inode *inode;
     char name[48];
-    bool holds_lock, may_fail, is_dsync;
+    bool holds_lock, may_fail, is_dsync, is_direct;
 };
 
 struct sim_mutex {
@@ -89,7 +89,8 @@ static enum status sim_open(struct env *env, const char *path, unsigned flags,
     if (judge(node, SIM_OPEN, path, NULL) == SIM_FAILS)
         return injected(err, "open", path);
     struct inode *inode = disk_find(&node->disk, path);
-    if ((flags & ENV_DIRECT) && !(node->has_direct && (flags & ENV_DSYNC)))
+    bool is_odd = (flags & ENV_WRITE) && !(flags & ENV_DSYNC); /* nobody writes so */
+    if ((flags & ENV_DIRECT) && (!node->has_direct || is_odd))
         return error_set(err, STATUS_UNSUPPORTED, "open %s: no direct access here", path);
     if (!inode && !(flags & ENV_CREATE))
         return error_set(err, STATUS_NOT_FOUND, "open %s: no such file", path);
@@ -109,7 +110,8 @@ static enum status sim_open(struct env *env, const char *path, unsigned flags,
                               .node = node,
                               .inode = inode,
                               .may_fail = syncs_may_fail(node, path),
-                              .is_dsync = flags & ENV_DSYNC};
+                              .is_dsync = flags & ENV_DSYNC,
+                              .is_direct = flags & ENV_DIRECT};
     size_t length = strlen(path);
     snprintf(file->name, sizeof file->name, "%s", path + (length > 40 ? length - 40 : 0));
     *out_file = &file->base;
@@ -136,7 +138,9 @@ static enum status sim_read(struct env_file *base, uint64_t offset, void *data, 
         return injected(err, "read", file->name);
     uint64_t end = file->inode->cache_bytes;
     size_t got = offset >= end ? 0 : bytes < end - offset ? bytes : (size_t)(end - offset);
-    if (got)
+    if (got && file->is_direct)
+        disk_read(file->inode, offset, data, got);
+    else if (got)
         memcpy(data, file->inode->cache + offset, got);
     *out_bytes = got;
     return STATUS_OK;

@@ -166,6 +166,9 @@ void disk_copy(const struct disk *from, struct disk *out);
 /* False: another handle has part of the range. Takes the place of what the holder has there. */
 bool disk_range_lock(struct inode *inode, const void *holder, uint64_t from, uint64_t to,
                      enum env_lock_kind kind);
+/* What the device holds, with what is on its way there: not what a failed sync left in the cache.
+ */
+void disk_read(const struct inode *inode, uint64_t offset, uint8_t *out, uint64_t bytes);
 /* The kernel gives up: pages are clean, and some of them are nowhere but in the cache. */
 void disk_sync_fails(struct sim *sim, struct inode *inode);
 void disk_dir_sync(struct disk *disk, const char *dir);

@@ -164,6 +164,7 @@ static void run(struct model *model, uint64_t number)
         instance->store = NULL;
         instance->catalog = NULL;
         instance->publisher = NULL;
+        instance->source = NULL;
     }
     model_look(model);
     sim_sqlite_drop();
@@ -325,6 +326,8 @@ static const struct {
 } must_happen[] = {
     {"segments compacted", &totals.compacted},
     {"power cuts", &totals.sim.power_cuts},
+    {"logs elsewhere", &totals.sources_elsewhere},
+    {"questions without an answer", &totals.silences},
     {"kills", &totals.sim.kills},
     {"exits after a failed sync", &totals.sim.exits},
     {"pending writes kept", &totals.sim.ops_kept},

@@ -94,6 +94,7 @@ static void run_main(void *context)
         for (uint32_t i = 0; i < model->workers; i++)
             env_thread_join(threads[i]);
         budget_check(model, dir);
+        backlogs_check(model);
         totals.copied_ahead += wal_usage(model->wal).units_copied_ahead;
         totals.taken_back += wal_usage(model->wal).copies_taken_back;
         totals.lapsed += wal_usage(model->wal).holds_lapsed;
@@ -198,6 +199,10 @@ static void options_choose(struct model *model)
         options->keep_producers_ms = 20 + pick(model, 300);
     if (pick(model, 3) == 0)
         options->producers_max = 3;
+    if (pick(model, 4) == 0)
+        options->table_bytes_max = 1000 + pick(model, 20000);
+    if (pick(model, 4) == 0)
+        options->group_bytes_max = 1000 + pick(model, 40000);
 }
 
 /* In every other world a table takes nothing for long, and what others left is compacted. */
@@ -316,6 +321,8 @@ static const struct {
     {"damage named", &totals.damaged},
     {"entries voided", &totals.voided},
     {"submissions refused", &totals.refused},
+    {"submissions refused by limits of tables and groups", &totals.limited},
+    {"backlogs counted", &totals.backlogs_counted},
     {"written entries lost with the power", &totals.written_lost},
     {"entries reclaimed", &totals.reclaimed},
     {"receipts repeated", &totals.repeats},

@@ -133,6 +133,63 @@ static void acks_check(struct model *model)
     }
 }
 
+/* Of one table, or of one group with all tables. */
+static uint64_t pending_bytes(struct model *model, uint32_t table, uint32_t group)
+{
+    struct wal_ack ack = {0};
+    wal_ack_get(model->wal, model->table_ids[table], group, &ack);
+    return wal_pending(model->wal, group, model->table_ids[table], ack.through.seq).bytes;
+}
+
+void backlogs_check(struct model *model)
+{
+    struct error err;
+    while (model->outstanding)
+        env_sleep_ms(sim_node_env(model->node), 1);
+    if (wal_seal(model->wal, &err) != STATUS_OK) /* what is only written gets its sync */
+        return;
+    uint64_t groups[GROUPS_MAX] = {0};
+    for (uint32_t t = 0; t < TABLES; t++) {
+        struct wal_backlog told = wal_table_backlog(model->wal, model->table_ids[t]);
+        uint64_t sum = 0;
+        for (uint32_t g = 0; g < model->groups; g++) {
+            uint64_t bytes = pending_bytes(model, t, g);
+            sum += bytes;
+            groups[g] += bytes;
+        }
+        if (told.bytes != sum)
+            fail(model, "table %u has %llu bytes unpublished, told are %llu", t, U(sum),
+                 U(told.bytes));
+        totals.limited += told.refused;
+    }
+    for (uint32_t g = 0; g < model->groups; g++) {
+        struct wal_backlog told = wal_group_backlog(model->wal, g);
+        if (told.bytes != groups[g])
+            fail(model, "group %u has %llu bytes unpublished, told are %llu", g, U(groups[g]),
+                 U(told.bytes));
+        totals.limited += told.refused;
+    }
+}
+
+/* The same of a table from the entries that were read; what is damaged counts until it is let go.
+ */
+static void backlogs_compare(struct model *model)
+{
+    uint64_t sums[TABLES] = {0};
+    for (size_t number = 1; number < model->item_count; number++) {
+        const struct item *item = &model->items[number];
+        if (item->is_present && item->seq > model->through[item->table][item->group])
+            sums[item->table] += item->bytes;
+    }
+    for (uint32_t t = 0; t < TABLES; t++) {
+        uint64_t told = wal_table_backlog(model->wal, model->table_ids[t]).bytes;
+        if (model->has_rot ? told < sums[t] : told != sums[t])
+            fail(model, "table %u: %llu bytes are unpublished, told are %llu", t, U(sums[t]),
+                 U(told));
+        totals.backlogs_counted += sums[t] > 0;
+    }
+}
+
 bool check_all(struct model *model)
 {
     for (size_t number = 1; number < model->item_count; number++)
@@ -151,6 +208,7 @@ bool check_all(struct model *model)
             return false;
     items_check(model);
     acks_check(model);
+    backlogs_compare(model);
     consumers_check(model);
     totals.verified++;
     if (!model->has_rot)

@@ -107,7 +107,8 @@ struct totals {
     uint64_t seeds, runs, appended, cut, voided, refused, damaged, dropped, copied_ahead,
         taken_back, repeats, scanned, acks, reclaimed, forks, verified, open_refused, written_lost,
         producers_checked, consumer_acks, terms_refused, holds_checked, holds_released, lapsed,
-        gave_way, expired, expired_asked, full, compacted, found_compacted;
+        gave_way, expired, expired_asked, full, limited, backlogs_counted, compacted,
+        found_compacted;
     struct sim_counts sim;
 };
 extern struct totals totals;
@@ -150,5 +151,7 @@ void consumers_check(struct model *model); /* after each start */
 bool check_all(struct model *model);
 /* L37: exact, once the keeper has come to rest. */
 void budget_check(struct model *model, const char *dir);
+/* What is not published, of tables and groups, is what a count of the index says. */
+void backlogs_check(struct model *model);
 
 #endif

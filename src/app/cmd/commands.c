@@ -259,6 +259,8 @@ static const struct command commands[] = {
                    "lines of JSON where it ends in .ndjson, else a directory of Parquet files"},
                   {"--consumer", "NAME",
                    "with a lease: the log keeps what is not exported yet (docs/log_port.md)"},
+                  {"--member", "I/N",
+                   "one of N exports that share the consumer and its rows: every Nth entry"},
                   {"--from", "F", "of a new export: earliest, latest, SEQ or a cursor; earliest"},
                   {"--follow", NULL, "wait for more, over restarts of the server"},
                   {"--group", "N", "of the log; 0"}},

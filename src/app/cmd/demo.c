@@ -167,6 +167,8 @@ int cmd_demo(struct invocation *invocation)
                      (!as_json && os_is_terminal(OS_STDIN) && os_is_terminal(OS_STDOUT));
     if (!cmd_take_number(invocation, "--items", &items) || !cmd_no_more_words(invocation, 0))
         return 2;
+    if (invocation->settings.source[0] || settings_is_elsewhere(&invocation->settings))
+        return cmd_usage("a demo publishes a log of its own: without source and publish.from");
     invocation->settings.publish_interval_ms = 1000; /* nobody should have to wait for a demo */
     enum status status = os_poller_create(&poller, &err);
     if (status == STATUS_OK)

@@ -4,6 +4,7 @@
  * code 1 if anything is wrong.
  */
 #include "app/cmd/cmd_internal.h"
+#include "flow/source/source.h"
 #include "format/json/json.h"
 
 #define PROBE_NAME "sluice-doctor.tmp"
@@ -155,7 +156,10 @@ static void check_stores(struct invocation *invocation, struct findings *finding
 {
     char uri[PATH_BYTES_MAX];
     struct error err;
-    if (stack_warehouse_uri(&invocation->settings, uri, &err) == STATUS_OK)
+    if (settings_is_elsewhere(&invocation->settings))
+        find(findings, true, "publish",
+             "another server publishes this log: who reaches the log port can let go of rows");
+    else if (stack_warehouse_uri(&invocation->settings, uri, &err) == STATUS_OK)
         check_store(invocation, findings, "warehouse", uri);
     else
         find(findings, false, "warehouse", err.message);
@@ -211,9 +215,22 @@ static void check_ports(struct invocation *invocation, struct findings *findings
     int server = settings->api_port ? find_server(invocation, &served, &served_log) : 0;
     bool is_otlp = server && served == (int64_t)settings->otlp_http_port;
     bool is_log = server && served_log == (int64_t)settings->log_port;
-    check_port(invocation, findings, "otlp port", settings->otlp_http_port, is_otlp ? server : 0);
     check_port(invocation, findings, "api port", settings->api_port, server);
+    if (settings->source[0])
+        return;
+    check_port(invocation, findings, "otlp port", settings->otlp_http_port, is_otlp ? server : 0);
     check_port(invocation, findings, "log port", settings->log_port, is_log ? server : 0);
+}
+
+/* Does a log port answer there, of a log that is published from elsewhere? */
+static void check_source(struct invocation *invocation, struct findings *findings)
+{
+    struct error err;
+    if (!invocation->settings.source[0])
+        return;
+    enum status status = source_probe(invocation->env, invocation->settings.source, &err);
+    find(findings, status == STATUS_OK, "source",
+         status == STATUS_OK ? invocation->settings.source : err.message);
 }
 
 /* Reads it whole, where there is one. */
@@ -252,6 +269,7 @@ int cmd_doctor(struct invocation *invocation)
         find(&findings, false, "data dir", err.message);
     else if (check_directory(invocation, &findings, dir, &err))
         measure_sync(invocation, &findings, dir);
+    check_source(invocation, &findings);
     check_catalog(invocation, &findings);
     check_stores(invocation, &findings);
     check_ports(invocation, &findings);

@@ -11,11 +11,13 @@
  *   3. the state is replaced in one step and synced: from here on those rows count
  *   4. with a consumer: acknowledged
  *
- * A start cuts or removes what does not count. A second process is kept out by a lock.
+ * A start cuts or removes what does not count. A second process is kept out by a lock; in that file
+ * stands the name under which a member of a partition group owns its part.
  */
 #include "app/cmd/export_internal.h"
 
 enum {
+    OWNER_BYTES = 16,
     WAIT_MS = 10000,
     STATE_BYTES_MAX = 64 << 10,
     STREAM_BYTES_A_FILE = 128 << 20,
@@ -25,9 +27,12 @@ enum {
 struct export
 {
     struct env *env;
+    struct follow_options options;
     struct follow *follow;
     const char *table, *to;
-    bool is_lines, does_follow, has_consumer;
+    char member[24]; /* "1/3"; "": all rows */
+    char owner[2 * OWNER_BYTES + 1];
+    bool is_lines, does_follow;
     char state_path[PATH_BYTES_MAX], part_path[PATH_BYTES_MAX], tmp_path[PATH_BYTES_MAX];
     char cursor[FOLLOW_CURSOR_BYTES]; /* of the state; "": there is none */
     uint64_t bytes, files;            /* what counts: of the lines; Parquet files */
@@ -65,6 +70,8 @@ static enum status state_save(struct export *export, struct error *err)
     json_write_object_begin(&json);
     json_write_key(&json, "table");
     json_write_text(&json, export->table);
+    json_write_key(&json, "member");
+    json_write_text(&json, export->member);
     json_write_key(&json, "cursor");
     json_write_text(&json, follow_cursor(export->follow));
     json_write_key(&json, export->is_lines ? "bytes" : "files");
@@ -89,6 +96,7 @@ static enum status state_read(struct export *export, struct error *err)
     if (status == STATUS_OK)
         status = json_parse(text.data, text.length, &arena, &json, err);
     const char *table = json_get_text(json, "table"), *cursor = json_get_text(json, "cursor");
+    const char *member = json_get_text(json, "member");
     if (status == STATUS_OK &&
         (!table || !cursor || strlen(cursor) >= sizeof export->cursor ||
          !json_get_i64(json, export->is_lines ? "bytes" : "files", &count) || count < 0))
@@ -97,6 +105,9 @@ static enum status state_read(struct export *export, struct error *err)
     else if (status == STATUS_OK && strcmp(table, export->table) != 0)
         status =
             error_set(err, STATUS_USAGE, "%.300s is of table %.100s", export->state_path, table);
+    else if (status == STATUS_OK && strcmp(member ? member : "", export->member) != 0)
+        status = error_set(err, STATUS_USAGE, "%.300s is of member %.20s", export->state_path,
+                           member && member[0] ? member : "0/1");
     if (status == STATUS_OK) {
         snprintf(export->cursor, sizeof export->cursor, "%s", cursor);
         export->bytes = export->files = (uint64_t)count;
@@ -319,6 +330,20 @@ static enum status open_lines(struct export *export, struct error *err)
     return env_dir_sync(export->env, dir, err);
 }
 
+/* Made once, in the lock file, before the server hears of it: a restart is the same owner. */
+static enum status take_owner(struct export *export, struct error *err)
+{
+    uint8_t random[OWNER_BYTES];
+    size_t length = sizeof export->owner - 1, got = 0;
+    TRY(env_read(export->lock, 0, export->owner, length, &got, err));
+    if (got == length)
+        return STATUS_OK;
+    env_random(export->env, random, sizeof random);
+    hex_encode(export->owner, random, sizeof random);
+    TRY(env_write(export->lock, 0, export->owner, length, err));
+    return env_sync(export->lock, err);
+}
+
 static enum status begin(struct export *export, const char *from, struct error *err)
 {
     char lock_path[PATH_BYTES_MAX + 8];
@@ -332,6 +357,9 @@ static enum status begin(struct export *export, const char *from, struct error *
     TRY(env_open(export->env, lock_path, ENV_READ | ENV_WRITE | ENV_CREATE, &export->lock, err));
     if (env_lock_file(export->lock, err) != STATUS_OK)
         return error_prefix(err, "another process exports to %.300s", export->to);
+    if (export->options.member_count)
+        TRY(take_owner(export, err));
+    TRY(follow_create(export->env, &export->options, &export->follow, err));
     TRY(state_read(export, err));
     TRY(export->is_lines ? open_lines(export, err) : remove_uncounted(export, err));
     if (export->cursor[0] && from)
@@ -339,10 +367,10 @@ static enum status begin(struct export *export, const char *from, struct error *
                          "%.300s says where to go on; --from is for a new export",
                          export->state_path);
     TRY(follow_begin(export->follow,
-                     export->cursor[0]      ? export->cursor
-                     : from                 ? from
-                     : export->has_consumer ? NULL
-                                            : "earliest",
+                     export->cursor[0]          ? export->cursor
+                     : from                     ? from
+                     : export->options.consumer ? NULL
+                                                : "earliest",
                      err));
     return state_save(export, err);
 }
@@ -356,33 +384,53 @@ static enum status run(struct export *export, const char *from, struct error *er
     return STATUS_OK;
 }
 
+/* "I/N". */
+static bool take_member(struct invocation *invocation, struct export *export)
+{
+    struct follow_options *options = &export->options;
+    const char *text = cmd_take_option(invocation, "--member");
+    const char *slash = text ? strchr(text, '/') : NULL;
+    uint64_t member = 0, count = 0;
+    if (!text)
+        return true;
+    if (!slash || !parse_u64(text, (size_t)(slash - text), &member) ||
+        !parse_u64(slash + 1, strlen(slash + 1), &count) || count < 2 || count > 32 ||
+        member >= count || !options->consumer)
+        return false;
+    options->member = (uint32_t)member;
+    options->member_count = (uint32_t)count;
+    snprintf(export->member, sizeof export->member, "%u/%u", options->member,
+             options->member_count);
+    return true;
+}
+
 int cmd_export(struct invocation *invocation)
 {
     struct error err;
-    struct export export = {.env = invocation->env};
-    struct follow_options options = follow_options_default();
+    struct export export = {.env = invocation->env, .options = follow_options_default()};
+    struct follow_options *options = &export.options;
     enum file_format format;
     uint64_t group = 0;
     const char *from = cmd_take_option(invocation, "--from");
     export.to = cmd_take_option(invocation, "--to");
-    options.consumer = cmd_take_option(invocation, "--consumer");
+    options->consumer = cmd_take_option(invocation, "--consumer");
     export.does_follow = cmd_take_flag(invocation, "--follow");
     if (!cmd_take_number(invocation, "--group", &group))
         return 2;
+    if (!take_member(invocation, &export))
+        return cmd_usage("export: --member is I/N, N from 2 to 32 and I below it, with --consumer");
     if (invocation->argc < 1 || !export.to || group > UINT32_MAX)
         return cmd_usage("export: a table and --to are needed: sluice export otel.logs --to dir");
     if (!cmd_no_more_words(invocation, 1))
         return 2;
-    options.address = invocation->settings.listen_address;
-    options.port = (uint16_t)invocation->settings.log_port;
-    options.table = export.table = invocation->argv[0];
-    options.group = (uint32_t)group;
-    export.has_consumer = options.consumer;
+    options->address = invocation->settings.listen_address;
+    options->port = (uint16_t)invocation->settings.log_port;
+    options->table = export.table = invocation->argv[0];
+    options->group = (uint32_t)group;
+    options->owner = options->member_count ? export.owner : NULL;
     export.is_lines =
         format_of_path(export.to, &format, &err) == STATUS_OK && format == FORMAT_NDJSON;
-    enum status status = follow_create(invocation->env, &options, &export.follow, &err);
-    if (status == STATUS_OK)
-        status = run(&export, from, &err);
+    enum status status = run(&export, from, &err);
     part_close(&export);
     env_close(export.lock);
     if (status == STATUS_OK)

@@ -236,6 +236,11 @@ static int repair(struct invocation *invocation)
     enum status status = cmd_stack_open(invocation, &stack, &err);
     if (status != STATUS_OK)
         return cmd_fail(&err);
+    if (!stack.catalog) {
+        stack_close(&stack);
+        return cmd_usage("this log is published from elsewhere (publish.from): repair its tables "
+                         "where they are published");
+    }
     arena_init(&arena, 0);
     status = catalog_repair_table(stack.catalog, (struct catalog_ident){ns, dot + 1}, is_confirmed,
                                   &arena, &repair, &err);

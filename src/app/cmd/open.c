@@ -34,14 +34,16 @@ static int lock_holder(struct env *env, uint64_t inode)
     return holder;
 }
 
-/* Does another process hold the lock of the log (docs/format/segment.md)? */
+/* Does another process hold the lock of the log (docs/format/segment.md), or of what is published
+ * from elsewhere? */
 static bool is_locked(struct invocation *invocation, uint64_t *out_inode)
 {
     char path[PATH_BYTES_MAX];
     struct env_file *file = NULL;
     struct env_stat stat;
     struct error err;
-    if (path_join(path, invocation->settings.data_dir, "log/lock", &err) != STATUS_OK ||
+    const char *name = invocation->settings.source[0] ? "publish/lock" : "log/lock";
+    if (path_join(path, invocation->settings.data_dir, name, &err) != STATUS_OK ||
         env_open(invocation->env, path, ENV_READ | ENV_WRITE, &file, &err) != STATUS_OK)
         return false;
     bool is_busy = env_lock_file(file, &err) == STATUS_BUSY;
@@ -92,7 +94,8 @@ enum status cmd_find_log(struct invocation *invocation, struct error *err)
 enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stack,
                            struct error *err)
 {
-    TRY(cmd_find_log(invocation, err));
+    if (!invocation->settings.source[0])
+        TRY(cmd_find_log(invocation, err));
     if (stack_open(invocation->env, &invocation->settings, out_stack, err) != STATUS_OK)
         return cmd_explain_busy(invocation, err);
     return STATUS_OK;

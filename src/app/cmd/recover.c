@@ -88,39 +88,48 @@ static enum status check_target(struct recovery *recovery, bool *out_is_done, st
 
 /* ---- the incarnation ---- */
 
-static enum status began_read(struct env_file *file, struct log_id log, uint64_t *out_incarnation,
-                              struct error *err)
+static enum status began_read(struct recovery *recovery, struct env_file *file,
+                              uint64_t *out_incarnation, struct error *err)
 {
-    char text[128] = "", id[64] = "", want[LOG_ID_TEXT_BYTES];
+    char text[160] = "", id[64] = "", token[64] = "", want[LOG_ID_TEXT_BYTES];
     unsigned long long incarnation = 0;
     size_t got;
     TRY(env_read(file, 0, text, sizeof text - 1, &got, err));
-    log_id_to_text(log, want);
-    bool is_ours = sscanf(text, "%63s %llu", id, &incarnation) == 2 && strcmp(id, want) == 0;
+    log_id_to_text(recovery->plan->head.log_id, want);
+    bool is_ours = sscanf(text, "%63s %llu %63s", id, &incarnation, token) == 3 &&
+                   strcmp(id, want) == 0 && strlen(token) == sizeof recovery->token - 1;
     *out_incarnation = is_ours ? incarnation : 0;
+    if (is_ours)
+        memcpy(recovery->token, token, sizeof recovery->token);
     return STATUS_OK;
 }
 
-static enum status began_write(struct env_file *file, struct log_id log, uint64_t incarnation,
-                               struct error *err)
+static enum status began_write(struct recovery *recovery, struct env_file *file, struct error *err)
 {
-    char text[128], id[LOG_ID_TEXT_BYTES];
-    log_id_to_text(log, id);
-    int length = snprintf(text, sizeof text, "%s %llu\n", id, (unsigned long long)incarnation);
-    TRY(env_write(file, 0, text, (size_t)length, err));
+    char text[160], id[LOG_ID_TEXT_BYTES];
+    log_id_to_text(recovery->plan->head.log_id, id);
+    int length = snprintf(text, sizeof text, "%s %llu %s\n", id,
+                          (unsigned long long)recovery->restore.incarnation, recovery->token);
+    TRY(env_write(file, 0, text, (size_t)length, err)); /* the same, where a run was interrupted */
     return env_sync(file, err);
 }
 
-/* One above all that the mirror has seen; what an interrupted run took is taken again. */
+/* One above all that the mirror has seen, or that a recovery took; what an interrupted run took is
+ * taken again. */
 static enum status choose_incarnation(struct recovery *recovery, struct env_file *began,
                                       struct error *err)
 {
     const struct mirror_plan *plan = recovery->plan;
-    uint64_t before;
-    TRY(began_read(began, plan->head.log_id, &before, err));
+    uint8_t random[(sizeof recovery->token - 1) / 2];
+    uint64_t before, taken = plan->claimed > plan->incarnation ? plan->claimed : plan->incarnation;
+    TRY(began_read(recovery, began, &before, err));
     bool is_ours = before && before >= plan->incarnation;
-    recovery->restore.incarnation = is_ours ? before : plan->incarnation + 1;
+    recovery->restore.incarnation = is_ours ? before : taken + 1;
     recovery->incarnation_before = plan->incarnation;
+    if (is_ours)
+        return STATUS_OK;
+    env_random(recovery->invocation->env, random, sizeof random);
+    hex_encode(recovery->token, random, sizeof random);
     return STATUS_OK;
 }
 
@@ -143,8 +152,13 @@ static enum status take_mirror(struct recovery *recovery, struct env_file *began
     struct env *env = recovery->invocation->env;
     struct log_id id = recovery->plan->head.log_id;
     uint64_t incarnation = recovery->restore.incarnation;
-    TRY(began_write(began, id, incarnation, err));
+    TRY(began_write(recovery, began, err));
     TRY(env_dir_sync(env, recovery->scratch, err));
+    enum status status =
+        mirror_claim(recovery->store, recovery->plan, incarnation, recovery->token, err);
+    if (status == STATUS_BUSY) /* the next run takes another */
+        TRY(env_truncate(began, 0, err));
+    TRY(status);
     TRY(mirror_head_raise(env, recovery->store, recovery->plan, incarnation, err));
     TRY(mirror_plan_create(recovery->store, &id, &now, err));
     if (now->incarnation > incarnation) {

@@ -20,7 +20,8 @@ struct recovery {
     struct wal_known_position *known;
     size_t known_count, known_capacity;
     struct wal_restore restore;
-    uint64_t incarnation_before; /* that the mirror knew */
+    uint64_t incarnation_before;    /* that the mirror knew */
+    char token[MIRROR_TOKEN_BYTES]; /* of our claim to the new one */
 };
 
 /* `wal` is the scratch directory's, opened to read. */

@@ -25,9 +25,17 @@ int cmd_serve(struct invocation *invocation)
         cmd_explain_busy(invocation, &err);
         return cmd_fail(&err);
     }
-    log_line(LOG_INFO, "OTLP/HTTP on %s port %u, API on port %u, log on port %u, data in %s",
-             invocation->settings.listen_address, server_otlp_port(server), server_api_port(server),
-             server_log_port(server), invocation->settings.data_dir);
+    if (invocation->settings.source[0])
+        log_line(LOG_INFO, "publishing the log at %s, API on %s port %u, data in %s",
+                 invocation->settings.source, invocation->settings.listen_address,
+                 server_api_port(server), invocation->settings.data_dir);
+    else
+        log_line(LOG_INFO, "OTLP/HTTP on %s port %u, API on port %u, log on port %u, data in %s",
+                 invocation->settings.listen_address, server_otlp_port(server),
+                 server_api_port(server), server_log_port(server), invocation->settings.data_dir);
+    if (settings_is_elsewhere(&invocation->settings))
+        log_line(LOG_INFO, "another server publishes this log: whoever reaches the log port can "
+                           "let go of rows");
     wait_for_signal(poller);
     log_line(LOG_INFO, "stopping: answering what has begun, publishing what is there");
     server_stop(server);

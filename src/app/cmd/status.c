@@ -26,30 +26,8 @@ static long long number(const struct json_value *object, const char *key)
     return value;
 }
 
-static void print_status(const struct json_value *json)
+static void print_lanes(const struct json_value *lanes)
 {
-    const struct json_value *log = json_get(json, "log"), *ingest = json_get(json, "ingest");
-    const struct json_value *lanes = json_get(json, "lanes");
-    printf("sluice %s, log %s, term %lld\n", json_get_text(json, "version"),
-           json_get_text(log, "id"), number(log, "term"));
-    printf("ingest   %lld requests, %lld items, %lld rejected, %lld refused requests\n",
-           number(ingest, "requests"), number(ingest, "items"), number(ingest, "rejected_items"),
-           number(ingest, "refused_requests"));
-    printf("log      %lld of %lld MiB allocated, %lld sealed and %lld committed segments\n",
-           number(log, "allocated_bytes") >> 20, number(log, "budget_bytes") >> 20,
-           number(log, "segments_sealed"), number(log, "segments_committed"));
-    const struct json_value *mirror = json_get(json, "mirror");
-    if (mirror) {
-        printf("mirror   %s, %lld bytes behind, %lld objects copied, %lld failures\n",
-               json_get_text(mirror, "state"), number(mirror, "queue_bytes"),
-               number(mirror, "uploads"), number(mirror, "failures"));
-        if (json_get_text(mirror, "reason"))
-            printf("         %s\n", json_get_text(mirror, "reason"));
-    }
-    const struct json_value *damage = json_get(log, "damage");
-    for (const struct json_value *at = damage ? damage->first : NULL; at; at = at->next)
-        printf("         damaged: entries %lld to %lld, %s\n", number(at, "seq_first"),
-               number(at, "seq_last"), json_get_text(at, "where"));
     for (const struct json_value *lane = lanes ? lanes->first : NULL; lane; lane = lane->next) {
         printf("lane     %-28s %-10s %10lld rows in %lld commits, %lld behind\n",
                json_get_text(lane, "table"), json_get_text(lane, "state"), number(lane, "rows"),
@@ -62,6 +40,55 @@ static void print_status(const struct json_value *json)
             printf("         not stored, because the table has lost the column: %s\n",
                    json_get_text(lane, "dropped_columns"));
     }
+}
+
+/* Of a server that publishes another one's log. */
+static void print_source(const struct json_value *json, const struct json_value *source)
+{
+    bool is_answering = false;
+    json_get_bool(source, "is_answering", &is_answering);
+    printf("sluice %s, publishes log %s, term %lld, of %s\n", json_get_text(json, "version"),
+           json_get_text(source, "log"), number(source, "term"), json_get_text(source, "url"));
+    printf("source   %s, %lld entries read, %lld looks failed\n",
+           is_answering ? "answers" : "does not answer", number(source, "entries"),
+           number(source, "failures"));
+    if (json_get_text(source, "reason"))
+        printf("         %s\n", json_get_text(source, "reason"));
+}
+
+static void print_status(const struct json_value *json)
+{
+    const struct json_value *log = json_get(json, "log"), *ingest = json_get(json, "ingest");
+    const struct json_value *lanes = json_get(json, "lanes"), *source = json_get(json, "source");
+    if (source) {
+        print_source(json, source);
+        print_lanes(lanes);
+        return;
+    }
+    printf("sluice %s, log %s, term %lld\n", json_get_text(json, "version"),
+           json_get_text(log, "id"), number(log, "term"));
+    printf("ingest   %lld requests, %lld items, %lld rejected, %lld refused requests\n",
+           number(ingest, "requests"), number(ingest, "items"), number(ingest, "rejected_items"),
+           number(ingest, "refused_requests"));
+    printf("log      %lld of %lld MiB allocated, %lld sealed and %lld committed segments\n",
+           number(log, "allocated_bytes") >> 20, number(log, "budget_bytes") >> 20,
+           number(log, "segments_sealed"), number(log, "segments_committed"));
+    const char *from = json_get_text(json, "published_from");
+    if (from && strcmp(from, "here") != 0)
+        printf("publish  another server publishes this log, over the log port\n");
+    const struct json_value *mirror = json_get(json, "mirror");
+    if (mirror) {
+        printf("mirror   %s, %lld bytes behind, %lld objects copied, %lld failures\n",
+               json_get_text(mirror, "state"), number(mirror, "queue_bytes"),
+               number(mirror, "uploads"), number(mirror, "failures"));
+        if (json_get_text(mirror, "reason"))
+            printf("         %s\n", json_get_text(mirror, "reason"));
+    }
+    const struct json_value *damage = json_get(log, "damage");
+    for (const struct json_value *at = damage ? damage->first : NULL; at; at = at->next)
+        printf("         damaged: entries %lld to %lld, %s\n", number(at, "seq_first"),
+               number(at, "seq_last"), json_get_text(at, "where"));
+    print_lanes(lanes);
 }
 
 int cmd_status(struct invocation *invocation)

@@ -148,14 +148,14 @@ static enum status cut(struct server *server, const char *to, struct error *err)
     struct buf state = {0};
     TRY(path_join(path, to, "publish", err));
     enum status status = cut_log(server, server->backup, &state, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && server->stack.catalog) /* else others have lanes and catalog */
         status = copy_lanes(server, path, err);
     if (status == STATUS_OK)
         status = put_file(server->env, to, "log/state/0000000000000000.state",
                           span_of(state.data, state.length), err);
     if (status == STATUS_OK)
         status = path_join(path, to, "catalog.db", err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && server->stack.catalog)
         status = catalog_copy(server->stack.catalog, path, err);
     buf_deinit(&state);
     return status;
@@ -165,6 +165,8 @@ static enum status begin(struct server *server, const char *to, struct error *er
 {
     if (to[0] != '/')
         return error_set(err, STATUS_INVALID, "backup: %.200s is no absolute path", to);
+    if (!server->stack.wal)
+        return error_set(err, STATUS_UNSUPPORTED, "backup: this server has no log");
     server_backup_end(server);
     TRY(make_folders(server->env, to, err));
     server->backup = mem_alloc_zero(1, sizeof *server->backup);

@@ -103,7 +103,7 @@ void server_handle_receipt(void *context, struct http_exchange *exchange)
     struct error err;
     struct buf body = {0};
     char log[LOG_ID_TEXT_BYTES];
-    log_id_to_text(wal_log_id(server->stack.wal), log);
+    log_id_to_text(source_log_id(server->stack.source), log);
     if (!parse_path(http_exchange_head(exchange)->path, &asked)) {
         http_respond_text(exchange, 400, "a receipt is LOG/GROUP/TERM/SEQ, or GROUP/SEQ");
         return;

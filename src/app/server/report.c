@@ -10,7 +10,8 @@
 
 static const char *state_name(enum publish_state state)
 {
-    static const char *const names[] = {"idle", "working", "retrying", "halted", "stood_down"};
+    static const char *const names[] = {"idle",   "working",    "retrying",
+                                        "halted", "stood_down", "elsewhere"};
     return names[state];
 }
 
@@ -24,6 +25,12 @@ static void put_text(struct json_writer *writer, const char *key, const char *va
 {
     json_write_key(writer, key);
     json_write_text(writer, value);
+}
+
+static struct wal_backlog backlog_of(struct server *server, const char *table)
+{
+    struct wal *wal = server->stack.wal;
+    return wal_table_backlog(wal, wal_table_find(wal, table));
 }
 
 static void put_lanes(struct json_writer *writer, struct server *server)
@@ -44,7 +51,12 @@ static void put_lanes(struct json_writer *writer, struct server *server)
         put_u64(writer, "committed_seq", lane.committed.seq);
         put_u64(writer, "lag_rows", lane.lag_rows);
         put_u64(writer, "lag_bytes", lane.lag_bytes);
-        put_u64(writer, "pinned_bytes", lane.pinned_bytes);
+        if (server->stack.wal) {
+            put_u64(writer, "pinned_bytes", lane.pinned_bytes);
+            struct wal_backlog backlog = backlog_of(server, lane.table);
+            put_u64(writer, "backlog_bytes", backlog.bytes);
+            put_u64(writer, "limit_bytes", backlog.limit);
+        }
         put_u64(writer, "oldest_unpublished_ms", (uint64_t)lane.oldest_unpublished_ms);
         put_u64(writer, "epoch", lane.epoch);
         put_u64(writer, "commits", lane.commits_total);
@@ -55,6 +67,8 @@ static void put_lanes(struct json_writer *writer, struct server *server)
         put_u64(writer, "last_commit_ms", (uint64_t)lane.last_commit_wall_ms);
         json_write_key(writer, "snapshot_id");
         json_write_i64(writer, lane.snapshot_id);
+        if (lane.state == PUBLISH_ELSEWHERE)
+            put_u64(writer, "last_ack_ms", (uint64_t)lane.acked_wall_ms);
         json_write_object_end(writer);
     }
     json_write_array_end(writer);
@@ -103,6 +117,35 @@ static void put_log(struct json_writer *writer, struct server *server)
     json_write_key(writer, "is_refusing");
     json_write_bool(writer, usage.is_refusing);
     put_damage(writer, wal);
+    json_write_object_end(writer);
+}
+
+/* The log that is published from here, on another server. */
+static void put_source(struct json_writer *writer, struct server *server)
+{
+    struct source *source = server->stack.source;
+    struct source_state state;
+    char id[LOG_ID_TEXT_BYTES];
+    if (!source_state(source, &state))
+        return;
+    log_id_to_text(source_log_id(source), id);
+    json_write_key(writer, "source");
+    json_write_object_begin(writer);
+    put_text(writer, "url", state.url);
+    put_text(writer, "log", id);
+    put_u64(writer, "term", source_term(source));
+    put_u64(writer, "incarnation", source_incarnation(source));
+    put_u64(writer, "fenced_by", source_fenced_by(source));
+    put_u64(writer, "groups", source_group_count(source));
+    put_u64(writer, "synced_seq", source_end(source, 0).seq);
+    json_write_key(writer, "is_answering");
+    json_write_bool(writer, state.is_answering);
+    if (state.why[0])
+        put_text(writer, "reason", state.why);
+    put_u64(writer, "answered_ms", (uint64_t)state.answered_wall_ms);
+    put_u64(writer, "failures", state.failures_total);
+    put_u64(writer, "entries", state.entries_total);
+    put_u64(writer, "bytes", state.bytes_total);
     json_write_object_end(writer);
 }
 
@@ -163,9 +206,13 @@ void server_put_status(struct server *server, struct buf *out)
     put_u64(&writer, "resident_bytes", os_memory_resident_bytes());
     put_u64(&writer, "otlp_http_port", server_otlp_port(server));
     put_u64(&writer, "log_port", server_log_port(server));
-    put_log(&writer, server);
-    put_mirror(&writer, server);
-    put_ingest(&writer, server);
+    put_source(&writer, server);
+    if (server->stack.wal) {
+        put_text(&writer, "published_from", server->stack.settings.publish_from);
+        put_log(&writer, server);
+        put_mirror(&writer, server);
+        put_ingest(&writer, server);
+    }
     put_lanes(&writer, server);
     json_write_object_end(&writer);
     buf_put_byte(out, '\n');
@@ -242,6 +289,39 @@ static uint64_t lane_age(const struct publish_lane_info *lane)
     return (uint64_t)lane->oldest_unpublished_ms / 1000;
 }
 
+static uint64_t lane_ack_age(const struct publish_lane_info *lane)
+{
+    int64_t age_ms = env_wall_ns(env_real()) / 1000000 - lane->acked_wall_ms;
+    return lane->acked_wall_ms && age_ms > 0 ? (uint64_t)age_ms / 1000 : 0;
+}
+
+static void put_backlog_metrics(struct buf *out, struct server *server)
+{
+    static const struct {
+        const char *name, *type, *help;
+        size_t offset;
+    } metrics[] = {
+        {"table_backlog_bytes", "gauge", "Payload on the log that the table does not have.",
+         offsetof(struct wal_backlog, bytes)},
+        {"table_limit_bytes", "gauge", "From which on rows of the table are refused; 0: no limit.",
+         offsetof(struct wal_backlog, limit)},
+        {"table_refused_total", "counter", "Requests refused for the table's limit.",
+         offsetof(struct wal_backlog, refused)},
+    };
+    struct publish_lane_info lane;
+    for (size_t m = 0; m < COUNT_OF(metrics); m++) {
+        buf_format(out, "# HELP sluice_%s %s\n# TYPE sluice_%s %s\n", metrics[m].name,
+                   metrics[m].help, metrics[m].name, metrics[m].type);
+        for (size_t i = 0; publisher_lane_at(server->stack.publisher, i, &lane); i++) {
+            struct wal_backlog backlog = backlog_of(server, lane.table);
+            uint64_t value;
+            memcpy(&value, (const char *)&backlog + metrics[m].offset, sizeof value);
+            buf_format(out, "sluice_%s{table=\"%s\"} %llu\n", metrics[m].name, lane.table,
+                       (unsigned long long)value);
+        }
+    }
+}
+
 static void put_lane_metrics(struct buf *out, struct server *server)
 {
     static const struct lane_metric metrics[] = {
@@ -255,9 +335,15 @@ static void put_lane_metrics(struct buf *out, struct server *server)
          lane_pinned_bytes},
         {"lane_oldest_unpublished_seconds", "gauge", "Age of the oldest row not yet committed.",
          lane_age},
+        {"lane_last_ack_seconds", "gauge",
+         "Since the server that publishes the log acknowledged; 0: not since the start.",
+         lane_ack_age},
     };
     struct publish_lane_info lane;
+    bool is_elsewhere = settings_is_elsewhere(&server->stack.settings);
     for (size_t m = 0; m < COUNT_OF(metrics); m++) {
+        if (metrics[m].value == lane_ack_age && !is_elsewhere)
+            continue;
         buf_format(out, "# HELP sluice_%s %s\n# TYPE sluice_%s %s\n", metrics[m].name,
                    metrics[m].help, metrics[m].name, metrics[m].type);
         for (size_t i = 0; publisher_lane_at(server->stack.publisher, i, &lane); i++)
@@ -335,15 +421,11 @@ static uint64_t count_damage(struct wal *wal)
     return count;
 }
 
-void server_put_metrics(struct server *server, struct buf *out)
+static void put_log_metrics(struct buf *out, struct server *server)
 {
     struct ingest_stats stats = ingest_stats(server->ingest);
     struct wal_usage usage = wal_usage(server->stack.wal);
     struct http_stats http = http_server_stats(server->otlp);
-    buf_format(out,
-               "# HELP sluice_build_info Version.\n# TYPE sluice_build_info gauge\n"
-               "sluice_build_info{version=\"%s\"} 1\n",
-               SLUICE_VERSION);
     metric(out, "ingest_requests_total", "counter", "Requests stored.", stats.requests);
     metric(out, "ingest_items_total", "counter", "Items received in them.", stats.items);
     metric(out, "ingest_rejected_items_total", "counter", "Items refused.", stats.rejected_items);
@@ -383,9 +465,37 @@ void server_put_metrics(struct server *server, struct buf *out)
     metric(out, "http_connections", "gauge", "Open OTLP connections.", http.connections_open);
     metric(out, "http_timeouts_total", "counter", "Requests that took too long.",
            http.timeouts_total);
-    metric(out, "process_resident_bytes", "gauge", "Resident memory.", os_memory_resident_bytes());
-    put_lane_metrics(out, server);
+    put_backlog_metrics(out, server);
+    metric(out, "log_group_backlog_bytes", "gauge", "Payload on the log that tables do not have.",
+           wal_group_backlog(server->stack.wal, 0).bytes);
+    metric(out, "log_group_refused_total", "counter", "Requests refused for log.group_bytes.",
+           wal_group_backlog(server->stack.wal, 0).refused);
     put_consumer_metrics(out, server, &usage);
     if (server->mirror)
         put_mirror_metrics(out, server->mirror);
+}
+
+static void put_source_metrics(struct buf *out, const struct source_state *state)
+{
+    metric(out, "source_answering", "gauge", "1 while the log that is published answers.",
+           state->is_answering);
+    metric(out, "source_failures_total", "counter", "Looks at it that came to nothing.",
+           state->failures_total);
+    metric(out, "source_entries_total", "counter", "Entries read from it.", state->entries_total);
+    metric(out, "source_bytes_total", "counter", "Payload bytes of them.", state->bytes_total);
+}
+
+void server_put_metrics(struct server *server, struct buf *out)
+{
+    struct source_state source;
+    buf_format(out,
+               "# HELP sluice_build_info Version.\n# TYPE sluice_build_info gauge\n"
+               "sluice_build_info{version=\"%s\"} 1\n",
+               SLUICE_VERSION);
+    if (server->stack.wal)
+        put_log_metrics(out, server);
+    if (source_state(server->stack.source, &source))
+        put_source_metrics(out, &source);
+    metric(out, "process_resident_bytes", "gauge", "Resident memory.", os_memory_resident_bytes());
+    put_lane_metrics(out, server);
 }

@@ -190,7 +190,14 @@ bool server_is_ready(struct server *server, struct buf *out_why)
     }
     struct error err;
     uint64_t retry_ms;
-    if (wal_admit(server->stack.wal, READY_BYTES, &retry_ms, &err) != STATUS_OK) {
+    struct source_state source;
+    if (source_state(server->stack.source, &source) && !source.is_answering) {
+        is_ready = false;
+        text_make_line(source.why);
+        buf_format(out_why, "nothing is published: %s\n", source.why);
+    }
+    if (server->stack.wal &&
+        wal_admit(server->stack.wal, READY_BYTES, &retry_ms, &err) != STATUS_OK) {
         is_ready = false;
         buf_format(out_why, "writes are refused: %s\n", err.message);
     }
@@ -310,10 +317,26 @@ static enum status start_api(struct server *server, struct error *err)
     return http_server_start(server->stack.env, &http, &server->api, err);
 }
 
+static bool is_awaited(void *context, uint32_t table_id)
+{
+    return publisher_is_awaited(context, table_id);
+}
+
+static void acknowledged(void *context, uint32_t table_id)
+{
+    publisher_acknowledged(context, table_id);
+}
+
 static enum status start_feed(struct server *server, struct error *err)
 {
     struct http_options http = http_options_default();
-    TRY(feed_create(server->env, server->stack.wal, &server->feed, err));
+    struct feed_options options = {
+        .is_published_elsewhere = settings_is_elsewhere(&server->stack.settings),
+        .is_awaited = is_awaited,
+        .acknowledged = acknowledged,
+        .context = server->stack.publisher,
+    };
+    TRY(feed_create(server->env, server->stack.wal, &options, &server->feed, err));
     feed_attach(server->feed, &http);
     http.address = server->stack.settings.listen_address;
     http.port = (uint16_t)server->stack.settings.log_port;
@@ -328,6 +351,8 @@ static enum status check_addresses(struct env *env, const struct settings *setti
 {
     char dir[PATH_BYTES_MAX];
     struct env_stat stat;
+    if (settings->source[0])
+        return http_address_check(settings->listen_address, (uint16_t)settings->api_port, err);
     TRY(path_join(dir, settings->data_dir, "log", err));
     if (env_path_stat(env, dir, &stat, err) == STATUS_OK)
         return STATUS_OK;
@@ -343,6 +368,15 @@ static enum status check_addresses(struct env *env, const struct settings *setti
     return http_address_check(settings->listen_address, (uint16_t)settings->log_port, err);
 }
 
+/* What a server with a log of its own has beside publication. */
+static enum status start_log(struct server *server, struct error *err)
+{
+    log_recovery(server);
+    TRY(start_mirror(server, err));
+    TRY(start_ingest(server, err));
+    return start_feed(server, err);
+}
+
 enum status server_start(struct env *env, const struct settings *settings,
                          struct server **out_server, struct error *err)
 {
@@ -354,16 +388,10 @@ enum status server_start(struct env *env, const struct settings *settings,
     server->started_wall_ns = env_wall_ns(env);
     server->file_limit = os_file_limit_raise();
     enum status status = stack_open(env, settings, &server->stack, err);
-    if (status == STATUS_OK) {
-        log_recovery(server);
+    if (status == STATUS_OK)
         status = publisher_start(server->stack.publisher, err);
-    }
-    if (status == STATUS_OK)
-        status = start_mirror(server, err);
-    if (status == STATUS_OK)
-        status = start_ingest(server, err);
-    if (status == STATUS_OK)
-        status = start_feed(server, err);
+    if (status == STATUS_OK && server->stack.wal)
+        status = start_log(server, err);
     if (status == STATUS_OK) /* it looks at all of the above */
         status = start_api(server, err);
     if (status != STATUS_OK) {
@@ -386,8 +414,12 @@ void server_stop(struct server *server)
     if (server->otlp)
         http_server_drain(server->otlp, STOP_MS);
     uint64_t spent_ms = (uint64_t)(env_mono_ns(server->env) - began_ns) / 1000000;
+    struct source_state source;
+    bool is_silent =
+        server->stack.source && source_state(server->stack.source, &source) && !source.is_answering;
     if (server->stack.publisher)
-        publisher_stop(server->stack.publisher, true, spent_ms < STOP_MS ? STOP_MS - spent_ms : 0);
+        publisher_stop(server->stack.publisher, !is_silent,
+                       spent_ms < STOP_MS ? STOP_MS - spent_ms : 0);
     http_server_destroy(server->api);
     server_backup_end(server);
     if (server->feed)
@@ -410,7 +442,7 @@ void server_stop(struct server *server)
 
 uint16_t server_otlp_port(const struct server *server)
 {
-    return http_server_port(server->otlp);
+    return server->otlp ? http_server_port(server->otlp) : 0;
 }
 
 uint16_t server_api_port(const struct server *server)
@@ -420,7 +452,7 @@ uint16_t server_api_port(const struct server *server)
 
 uint16_t server_log_port(const struct server *server)
 {
-    return http_server_port(server->log);
+    return server->log ? http_server_port(server->log) : 0;
 }
 
 struct stack *server_stack(struct server *server)

@@ -9,6 +9,7 @@
 #include "flow/feed/feed.h"
 #include "flow/ingest/ingest.h"
 #include "flow/publish/publish.h"
+#include "flow/source/source.h"
 #include "log/mirror/mirror.h"
 #include "net/http/http.h"
 
@@ -23,6 +24,10 @@
       "where the log, the catalog and the publisher's state live")                                 \
     X(listen_address, "", "listen_address", TEXT, "127.0.0.1", "", "",                             \
       "IP address of all listeners")                                                               \
+    X(source, "", "source", TEXT, "", "", "",                                                      \
+      "http://ADDRESS:PORT of another server's log port: its log is published from here, and "     \
+      "this "                                                                                      \
+      "server has none; empty: a log of its own")                                                  \
     X(log_level, "", "log_level", TEXT, "info", "", "", "debug, info, warn or error")              \
     X(otlp_http_port, "otlp", "http_port", NUMBER, "4318", "0", "65535",                           \
       "OTLP over HTTP; 0 picks a free port")                                                       \
@@ -46,6 +51,12 @@
       "age at which a segment is sealed")                                                          \
     X(log_budget_bytes, "log", "budget_bytes", BYTES, "0", "0", "1024TiB",                         \
       "disk space of the log; 0: the smaller of 50 GiB and half the volume")                       \
+    X(log_table_bytes, "log", "table_bytes", BYTES, "0", "0", "1024TiB",                           \
+      "unpublished rows of a table from which on more are refused; 0: no limit")                   \
+    X(log_group_bytes, "log", "group_bytes", BYTES, "0", "0", "1024TiB",                           \
+      "the same, of all tables of a group of the log together")                                    \
+    X(log_table_limits, "log", "table_limits", TEXT, "", "", "",                                   \
+      "of single tables in place of table_bytes: otel.spans=8GiB, otel.logs=0")                    \
     X(log_keep_committed_ms, "log", "keep_committed", DURATION, "24h", "0", "36500d",              \
       "how long published segments are kept")                                                      \
     X(log_keep_producers_ms, "log", "keep_producers", DURATION, "7d", "1s", "36500d",              \
@@ -58,6 +69,8 @@
       "what is synced is copied after this long; commit=remote does not wait for it")              \
     X(mirror_uploads, "mirror", "uploads", NUMBER, "4", "1", "64",                                 \
       "objects copied at the same time")                                                           \
+    X(publish_from, "publish", "from", TEXT, "here", "", "",                                       \
+      "here, or log_port: another server publishes this log (its source) and lets go of it")       \
     X(warehouse, "publish", "warehouse", TEXT, "", "", "",                                         \
       "where tables are written; empty: <data_dir>/warehouse")                                     \
     X(catalog_name, "publish", "catalog_name", TEXT, "sluice", "", "",                             \
@@ -119,6 +132,8 @@ enum status settings_read_environment(struct settings *settings, struct error *e
  * stays in place and order. Defaults < file < environment < flags. */
 enum status settings_load(struct settings *settings, struct env *env, int *inout_argc, char **argv,
                           struct error *err) MUST_CHECK;
+/* Another server publishes this one's log. */
+bool settings_is_elsewhere(const struct settings *settings);
 /* Values that contradict each other. */
 enum status settings_check(const struct settings *settings, struct error *err) MUST_CHECK;
 void settings_print_help(struct buf *out);      /* for --help */
@@ -132,9 +147,10 @@ struct server;
 struct stack {
     struct env *env;
     struct settings settings;
-    struct wal *wal;
-    struct store *store;
-    struct catalog *catalog;
+    struct wal *wal; /* NULL: the log is elsewhere (`source`) */
+    struct source *source;
+    struct store *store;     /* these two NULL: */
+    struct catalog *catalog; /* the log is published from elsewhere */
     struct publisher *publisher;
 };
 

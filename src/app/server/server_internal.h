@@ -23,6 +23,11 @@ struct server {
 void server_respond_json(struct http_exchange *exchange, struct buf *body);
 void server_handle_receipt(void *context, struct http_exchange *exchange); /* receipts.c */
 
+/* limits.c */
+enum status limits_check(const struct settings *settings, struct error *err) MUST_CHECK;
+void limits_apply(const struct settings *settings, struct wal *wal); /* its tables are open */
+uint64_t limits_least(const struct settings *settings); /* of all that are set; 0: none is */
+
 void server_handle_backup(void *context, struct http_exchange *exchange); /* backup.c */
 void server_backup_end(struct server *server); /* what it held is given back */
 void server_backup_expire(struct server *server);

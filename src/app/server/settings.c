@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "app/server/server.h"
+#include "app/server/server_internal.h"
 
 enum { LOG_SEGMENTS_LEAST = 8, LOG_BLOCK_BYTES = 4096 };
 enum { VALUE_BYTES_MAX = sizeof((struct settings *)0)->data_dir }; /* as of every TEXT */
@@ -385,6 +385,30 @@ enum status settings_load(struct settings *settings, struct env *env, int *inout
     return settings_check(settings, err);
 }
 
+bool settings_is_elsewhere(const struct settings *settings)
+{
+    return strcmp(settings->publish_from, "log_port") == 0;
+}
+
+static enum status check_places(const struct settings *settings, struct error *err)
+{
+    if (!settings_is_elsewhere(settings) && strcmp(settings->publish_from, "here") != 0)
+        return error_set(err, STATUS_USAGE, "publish.from = %.100s: here or log_port",
+                         settings->publish_from);
+    if (!settings->source[0])
+        return STATUS_OK;
+    if (source_url_check(settings->source, err) != STATUS_OK) {
+        err->status = STATUS_USAGE;
+        return error_prefix(err, "source");
+    }
+    if (settings_is_elsewhere(settings))
+        return error_set(err, STATUS_USAGE,
+                         "source and publish.from = log_port: one of the two servers publishes");
+    if (settings->mirror_url[0])
+        return error_set(err, STATUS_USAGE, "source and mirror.url: the log has its mirror there");
+    return STATUS_OK;
+}
+
 enum status settings_check(const struct settings *settings, struct error *err)
 {
     static const char *const levels[] = {"debug", "info", "warn", "error"};
@@ -408,9 +432,10 @@ enum status settings_check(const struct settings *settings, struct error *err)
         return error_set(err, STATUS_USAGE,
                          "log.budget_bytes is at least %d times log.segment_bytes",
                          (int)LOG_SEGMENTS_LEAST);
+    TRY(limits_check(settings, err));
     if (!settings->data_dir[0] || !settings->catalog_name[0])
         return error_set(err, STATUS_USAGE, "data_dir and publish.catalog_name must not be empty");
-    return STATUS_OK;
+    return check_places(settings, err);
 }
 
 void settings_print_help(struct buf *out)

@@ -36,13 +36,35 @@ void flags_text(const struct wal_consumer *consumer, char out[80])
              is_released ? "EXPORT_HOLD_RELEASED" : "", is_in_memory ? ", LEASE_NOT_DURABLE" : "");
 }
 
-void respond_json(struct http_exchange *exchange, struct buf *body)
+void log_text(const struct feed *feed, char out[LOG_TEXT_BYTES])
 {
+    char log[LOG_ID_TEXT_BYTES];
+    log_id_to_text(wal_log_id(feed->wal), log);
+    snprintf(out, LOG_TEXT_BYTES, "%s/%llu/%llu/%016llx", log,
+             (unsigned long long)wal_incarnation(feed->wal),
+             (unsigned long long)wal_term(feed->wal), (unsigned long long)feed->start);
+}
+
+/* With what tells which log answers, and that nothing was changed on the way. */
+static void respond(struct feed *feed, struct http_exchange *exchange, int code, struct buf *body)
+{
+    char log[LOG_TEXT_BYTES], crc[9];
+    bool is_later = code == 503 || code == 429;
+    log_text(feed, log);
+    snprintf(crc, sizeof crc, "%08x", crc32c(0, body->data, body->length));
+    struct http_field fields[] = {
+        {"Sluice-Log", log}, {"Sluice-Crc32c", crc}, {"Retry-After", "1"}};
     if (body->failed)
         http_respond_text(exchange, 503, "out of memory");
     else
-        http_respond(exchange, 200, "application/json", span_of(body->data, body->length), NULL, 0);
+        http_respond(exchange, code, "application/json", span_of(body->data, body->length), fields,
+                     is_later ? COUNT_OF(fields) : COUNT_OF(fields) - 1);
     buf_deinit(body);
+}
+
+void respond_json(struct feed *feed, struct http_exchange *exchange, struct buf *body)
+{
+    respond(feed, exchange, 200, body);
 }
 
 /* ---- refusals ---- */
@@ -70,17 +92,10 @@ void refusal_begin(struct refusal *refusal, int http_code, const char *code, con
 
 void refusal_end(struct refusal *refusal, struct feed *feed, struct http_exchange *exchange)
 {
-    struct http_field retry = {.name = "Retry-After", .value = "1"};
     json_write_object_end(&refusal->json);
     buf_put_byte(&refusal->body, '\n');
     atomic_fetch_add_explicit(&feed->refusals, 1, memory_order_relaxed);
-    if (refusal->body.failed)
-        http_respond_text(exchange, 503, "out of memory");
-    else
-        http_respond(exchange, refusal->http_code, "application/json",
-                     span_of(refusal->body.data, refusal->body.length), &retry,
-                     refusal->http_code == 503 || refusal->http_code == 429);
-    buf_deinit(&refusal->body);
+    respond(feed, exchange, refusal->http_code, &refusal->body);
 }
 
 void refuse(struct feed *feed, struct http_exchange *exchange, int http_code, const char *code,
@@ -203,5 +218,25 @@ void refuse_reclaimed(struct feed *feed, struct http_exchange *exchange, uint32_
     put_u64(&refusal.json, "group", group);
     put_u64(&refusal.json, "first", after + 1);
     put_u64(&refusal.json, "last", last);
+    refusal_end(&refusal, feed, exchange);
+}
+
+void refuse_damaged(struct feed *feed, struct http_exchange *exchange, uint32_t group,
+                    uint32_t table_id, uint64_t after, const struct error *err)
+{
+    struct refusal refusal;
+    struct wal_damage damage = {.group = group};
+    if (!wal_damage_above(feed->wal, group, table_id, after, &damage)) {
+        refuse(feed, exchange, 503, "ERR_EXPORT_UNAVAILABLE", "%s", err->message);
+        return;
+    }
+    refusal_begin(&refusal, 409, "ERR_EXPORT_DAMAGED", "entries %llu to %llu are damaged: %s",
+                  (unsigned long long)damage.seq_first, (unsigned long long)damage.seq_last,
+                  damage.where);
+    put_u64(&refusal.json, "group", damage.group);
+    put_u64(&refusal.json, "first", damage.seq_first);
+    put_u64(&refusal.json, "last", damage.seq_last);
+    put_text(&refusal.json, "where", damage.where);
+    put_text(&refusal.json, "command", "sluice log repair --confirm");
     refusal_end(&refusal, feed, exchange);
 }

@@ -82,17 +82,21 @@ bool consumer_name_parse(struct span text, char out_name[WAL_CONSUMER_NAME_MAX +
 
 /* ---- the query ---- */
 
-static bool is_known(struct span name)
+/* Ends with NULL. */
+static const char *const row_names[] = {"table",    "after", "max_bytes", "max_rows",    "wait_ms",
+                                        "consumer", "owner", "member",    "compression", NULL};
+static const char *const entry_names[] = {"table", "after",     "seq", "chain",
+                                          "last",  "max_bytes", NULL};
+
+static bool is_known(struct span name, const char *const *names)
 {
-    static const char *const names[] = {"table",    "after", "max_bytes", "max_rows",   "wait_ms",
-                                        "consumer", "owner", "member",    "compression"};
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (span_equal(name, span_of_text(names[i])))
+    for (; *names; names++)
+        if (span_equal(name, span_of_text(*names)))
             return true;
     return false;
 }
 
-static enum status check_names(struct span query, struct error *err)
+static enum status check_names(struct span query, const char *const *names, struct error *err)
 {
     while (query.length) {
         struct span pair, name;
@@ -103,7 +107,7 @@ static enum status check_names(struct span query, struct error *err)
         struct span rest = pair;
         if (!cut(&rest, '=', &name))
             name = pair;
-        if (!is_known(name))
+        if (!is_known(name, names))
             return error_set(err, STATUS_INVALID, "unknown parameter %.*s",
                              (int)size_min(name.length, 60), (const char *)name.data);
     }
@@ -145,17 +149,18 @@ static enum status query_compression(struct span query, struct row_ask *ask, str
     return STATUS_OK;
 }
 
-/* /v1/log/<group>/rows */
-static enum status path_group(struct span path, struct row_ask *ask, struct error *err)
+/* /v1/log/<group>/<what> */
+static enum status path_group(struct span path, const char *what, uint32_t *out_group,
+                              struct error *err)
 {
     size_t start = strlen("/v1/log/");
     struct span rest = span_of(path.data + start, path.length - start), front;
     uint64_t group;
-    if (!cut(&rest, '/', &front) || !span_equal(rest, span_of_text("rows")))
+    if (!cut(&rest, '/', &front) || (what && !span_equal(rest, span_of_text(what))))
         return error_set(err, STATUS_NOT_FOUND, "rows are at /v1/log/GROUP/rows");
     if (!number(front, &group) || group > UINT32_MAX)
         return error_set(err, STATUS_INVALID, "a group is a number");
-    ask->group = (uint32_t)group;
+    *out_group = (uint32_t)group;
     return STATUS_OK;
 }
 
@@ -166,8 +171,8 @@ enum status row_ask_parse(const struct http_head *head, struct row_ask *out_ask,
     char after[POSITION_TEXT_BYTES + 16], member[8];
     uint64_t wait_ms = 0;
     bool has_table, has_owner, has_member;
-    TRY(path_group(head->path, &ask, err));
-    TRY(check_names(query, err));
+    TRY(path_group(head->path, "rows", &ask.group, err));
+    TRY(check_names(query, row_names, err));
     TRY(query_number(query, "max_bytes", bytes_most, &ask.bytes_max, err));
     TRY(query_number(query, "max_rows", rows_most, &ask.rows_max, err));
     if (http_query_get(query, "wait_ms").data &&
@@ -193,6 +198,46 @@ enum status row_ask_parse(const struct http_head *head, struct row_ask *out_ask,
                          WAL_CONSUMER_NAME_MAX);
     if (!has_table && !ask.has_consumer)
         return error_set(err, STATUS_INVALID, "table or consumer is needed");
+    *out_ask = ask;
+    return STATUS_OK;
+}
+
+/* A number that may be 0. */
+static enum status query_place(struct span query, const char *name, uint64_t *inout_value,
+                               struct error *err)
+{
+    struct span text = http_query_get(query, name);
+    if (text.data && (!number(text, inout_value) || *inout_value >= INT64_MAX))
+        return error_set(err, STATUS_INVALID, "%s is a number", name);
+    return STATUS_OK;
+}
+
+static enum status query_chain(struct span query, uint64_t *out_chain, struct error *err)
+{
+    struct span text = http_query_get(query, "chain");
+    uint8_t bytes[8];
+    if (!text.data)
+        return STATUS_OK;
+    if (text.length != 16 || !hex_decode(bytes, sizeof bytes, (const char *)text.data, 16))
+        return error_set(err, STATUS_INVALID, "chain is 16 hex digits");
+    for (size_t i = 0; i < sizeof bytes; i++)
+        *out_chain = *out_chain << 8 | bytes[i];
+    return STATUS_OK;
+}
+
+enum status entry_ask_parse(const struct http_head *head, struct entry_ask *out_ask,
+                            struct error *err)
+{
+    struct entry_ask ask = {.bytes_max = bytes_default, .last = INT64_MAX};
+    bool has_table;
+    TRY(path_group(head->path, NULL, &ask.group, err));
+    TRY(check_names(head->query, entry_names, err));
+    TRY(query_number(head->query, "max_bytes", bytes_most, &ask.bytes_max, err));
+    TRY(query_text(head->query, "table", ask.table, sizeof ask.table, &has_table, err));
+    TRY(query_place(head->query, "after", &ask.after.seq, err));
+    TRY(query_place(head->query, "seq", &ask.after.seq, err));
+    TRY(query_place(head->query, "last", &ask.last, err));
+    TRY(query_chain(head->query, &ask.after.chain, err));
     *out_ask = ask;
     return STATUS_OK;
 }

@@ -82,7 +82,7 @@ static void respond_consumer(struct feed *feed, struct http_exchange *exchange,
     json_writer_init(&json, &body);
     put_consumer(&json, feed, consumer, member);
     buf_put_byte(&body, '\n');
-    respond_json(exchange, &body);
+    respond_json(feed, exchange, &body);
 }
 
 void handle_consumers(void *context, struct http_exchange *exchange)
@@ -100,7 +100,7 @@ void handle_consumers(void *context, struct http_exchange *exchange)
     json_write_array_end(&json);
     json_write_object_end(&json);
     buf_put_byte(&body, '\n');
-    respond_json(exchange, &body);
+    respond_json(feed, exchange, &body);
 }
 
 /* ---- what was asked ---- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The log port's life: its routes, its workers' states, the thread that wakes long polls, and
- * GET /v1/log.
+ * The log port's life: its routes, its workers' states, the thread that wakes long polls
  */
 #include <stdio.h>
 
@@ -9,74 +8,6 @@
 
 /* How often long polls are looked at: at most, while the log moves; at least, for their ends. */
 enum { LOOK_MS_LEAST = 5, LOOK_MS_MOST = 100 };
-
-/* ---- GET /v1/log ---- */
-
-static void put_groups(struct json_writer *json, struct wal *wal)
-{
-    json_write_key(json, "groups");
-    json_write_array_begin(json);
-    for (uint32_t group = 0; group < wal_group_count(wal); group++) {
-        struct error ignored;
-        struct wal_position end = wal_synced_end(wal, group);
-        char chain[17];
-        uint64_t term = 0;
-        if (end.seq == 0 || wal_term_at(wal, group, end.seq, &term, &ignored) != STATUS_OK)
-            term = 0;
-        snprintf(chain, sizeof chain, "%016llx", (unsigned long long)end.chain);
-        json_write_object_begin(json);
-        put_u64(json, "group", group);
-        put_u64(json, "retained_from", wal_retained_from(wal, group));
-        json_write_key(json, "end");
-        json_write_object_begin(json);
-        put_u64(json, "term", term);
-        put_u64(json, "seq", end.seq);
-        put_text(json, "chain", chain);
-        json_write_object_end(json);
-        json_write_object_end(json);
-    }
-    json_write_array_end(json);
-}
-
-static void put_tables(struct json_writer *json, struct wal *wal)
-{
-    json_write_key(json, "tables");
-    json_write_array_begin(json);
-    for (uint32_t id = 1; id <= wal_table_count(wal); id++) {
-        char name[WAL_TABLE_NAME_MAX + 1];
-        if (!wal_table_name(wal, id, name))
-            continue;
-        json_write_object_begin(json);
-        put_u64(json, "id", id);
-        put_text(json, "name", name);
-        json_write_key(json, "reclaimed_through");
-        json_write_array_begin(json);
-        for (uint32_t group = 0; group < wal_group_count(wal); group++)
-            json_write_u64(json, wal_reclaimed_through(wal, group, id));
-        json_write_array_end(json);
-        json_write_object_end(json);
-    }
-    json_write_array_end(json);
-}
-
-static void handle_log(void *context, struct http_exchange *exchange)
-{
-    struct feed *feed = context;
-    struct buf body = {0};
-    struct json_writer json;
-    char log[LOG_ID_TEXT_BYTES];
-    log_id_to_text(wal_log_id(feed->wal), log);
-    json_writer_init(&json, &body);
-    json_write_object_begin(&json);
-    put_text(&json, "log", log);
-    put_u64(&json, "incarnation", wal_incarnation(feed->wal));
-    put_u64(&json, "term", wal_term(feed->wal));
-    put_groups(&json, feed->wal);
-    put_tables(&json, feed->wal);
-    json_write_object_end(&json);
-    buf_put_byte(&body, '\n');
-    respond_json(exchange, &body);
-}
 
 /* ---- long polls ---- */
 
@@ -152,12 +83,13 @@ static void set_routes(struct feed *feed)
         http_run_fn run;
     } routes[FEED_ROUTES] = {
         {HTTP_GET, "/v1/log", handle_log},
-        {HTTP_GET, "/v1/log/*", handle_rows},
+        {HTTP_GET, "/v1/log/*", handle_below_log},
         {HTTP_GET, "/v1/consumers", handle_consumers},
         {HTTP_GET, "/v1/consumers/*", handle_consumer},
         {HTTP_PUT, "/v1/consumers/*", handle_consumer_put},
         {HTTP_POST, "/v1/consumers/*", handle_consumer_post},
         {HTTP_DELETE, "/v1/consumers/*", handle_consumer_delete},
+        {HTTP_POST, "/v1/publication/*", handle_publication},
     };
     for (size_t i = 0; i < FEED_ROUTES; i++)
         feed->routes[i] = (struct http_route){.method = routes[i].method,
@@ -167,17 +99,24 @@ static void set_routes(struct feed *feed)
                                               .context = feed};
 }
 
-enum status feed_create(struct env *env, struct wal *wal, struct feed **out_feed, struct error *err)
+enum status feed_create(struct env *env, struct wal *wal, const struct feed_options *options,
+                        struct feed **out_feed, struct error *err)
 {
     struct feed *feed = mem_alloc_zero(1, sizeof *feed);
     if (!feed)
         return error_set(err, STATUS_NO_MEMORY, "log port: out of memory");
     feed->env = env;
     feed->wal = wal;
+    if (options)
+        feed->options = *options;
+    env_random(env, &feed->start, sizeof feed->start);
+    feed->started = mem_alloc_zero(wal_group_count(wal), sizeof *feed->started);
+    for (uint32_t group = 0; feed->started && group < wal_group_count(wal); group++)
+        feed->started[group] = wal_synced_end(wal, group);
     feed->lock = env_mutex_create(env);
     feed->work = env_cond_create(env);
     set_routes(feed);
-    enum status status = feed->lock && feed->work
+    enum status status = feed->lock && feed->work && feed->started
                              ? env_thread_start(env, "feed", feed_main, feed, &feed->thread, err)
                              : error_set(err, STATUS_NO_MEMORY, "log port: out of memory");
     if (status != STATUS_OK) {
@@ -229,6 +168,7 @@ void feed_destroy(struct feed *feed)
         rows_forget(&feed->workers[i]);
     env_cond_destroy(feed->work);
     env_mutex_destroy(feed->lock);
+    mem_free(feed->started);
     mem_free(feed);
 }
 

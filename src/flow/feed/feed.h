@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The log port: rows of the log, and leases on it, for consumers over the network. The protocol is
- * docs/log_port.md; rules L23, L31-L33.
+ * The log port: rows of the log, and leases on it, for consumers over the network; entries and
+ * acknowledgements for a publisher elsewhere. The protocol is docs/log_port.md; rules L23, L31-L34.
  *
  * Requests run on the HTTP workers that feed_attach gives routes to. A long poll holds no worker:
  * it stands in a list of its worker's, and a thread "feed" posts a task there when the log has
@@ -17,9 +17,18 @@ struct feed;
 
 enum { FEED_WORKERS = 2 };
 
-/* Borrows the log. Starts the thread. */
-enum status feed_create(struct env *env, struct wal *wal, struct feed **out_feed,
-                        struct error *err) MUST_CHECK;
+/* Of a log that another server publishes (docs/log_port.md, publication). Callbacks may be NULL,
+ * and run on the workers. */
+struct feed_options {
+    bool is_published_elsewhere;                          /* its acknowledgements are accepted */
+    bool (*is_awaited)(void *context, uint32_t table_id); /* does somebody wait for its rows? */
+    void (*acknowledged)(void *context, uint32_t table_id);
+    void *context;
+};
+
+/* Borrows the log; `options` may be NULL. Starts the thread. */
+enum status feed_create(struct env *env, struct wal *wal, const struct feed_options *options,
+                        struct feed **out_feed, struct error *err) MUST_CHECK;
 /* Fills routes, limits and callbacks of a server of FEED_WORKERS workers; the feed must outlive it.
  */
 void feed_attach(struct feed *feed, struct http_options *inout_options);

@@ -12,7 +12,7 @@
 #include "format/json/json.h"
 
 enum {
-    FEED_ROUTES = 7,
+    FEED_ROUTES = 8,
     FEED_WAITING_MAX = 1024, /* long polls of a worker */
     FEED_WAIT_MS_MAX = 30000,
     FEED_BODY_BYTES_MAX = 64 << 10,
@@ -33,6 +33,9 @@ struct feed_worker {
 struct feed {
     struct env *env;
     struct wal *wal;
+    struct feed_options options;
+    uint64_t start;               /* random: of this start of the server */
+    struct wal_position *started; /* a group: the log's end at it */
     struct http_route routes[FEED_ROUTES];
     struct feed_worker workers[FEED_WORKERS];
     struct env_mutex *lock;
@@ -75,6 +78,16 @@ bool consumer_name_parse(struct span text, char out_name[WAL_CONSUMER_NAME_MAX +
 enum status row_ask_parse(const struct http_head *head, struct row_ask *out_ask,
                           struct error *err) MUST_CHECK;
 
+/* What is asked for below /v1/log/GROUP/ but rows. */
+struct entry_ask {
+    uint32_t group, table_id;
+    char table[WAL_TABLE_NAME_MAX + 1]; /* "": all */
+    struct wal_position after;          /* chain 0: not said */
+    uint64_t last, bytes_max;
+};
+enum status entry_ask_parse(const struct http_head *head, struct entry_ask *out_ask,
+                            struct error *err) MUST_CHECK;
+
 /* ---- answer.c ---- */
 
 /* {"code":, "message":, members of the caller's own}: between begin and end he writes to `json`. */
@@ -99,8 +112,11 @@ void position_text(struct wal *wal, uint32_t group, uint64_t term, uint64_t seq,
 /* What the hold of a consumer lacks: names with commas between; "" if it is as asked. NULL: there
  * is no such consumer. */
 void flags_text(const struct wal_consumer *consumer, char out[80]);
+/* "<log>/<incarnation>/<term>/<start>": which log answers, and which start of it. */
+enum { LOG_TEXT_BYTES = 112 };
+void log_text(const struct feed *feed, char out[LOG_TEXT_BYTES]);
 /* Gives the body away. */
-void respond_json(struct http_exchange *exchange, struct buf *body);
+void respond_json(struct feed *feed, struct http_exchange *exchange, struct buf *body);
 /* GROUP_CONFLICT and its like; false: the verdict is OK. */
 bool refuse_verdict(struct feed *feed, struct http_exchange *exchange,
                     const struct wal_consumer_key *key, enum wal_consumer_verdict verdict,
@@ -113,6 +129,26 @@ void refuse_other_history(struct feed *feed, struct http_exchange *exchange, uin
 /* Entries of the table behind `after` are gone (L32). */
 void refuse_reclaimed(struct feed *feed, struct http_exchange *exchange, uint32_t group,
                       uint32_t table_id, uint64_t after);
+
+/* A damaged range is next. */
+void refuse_damaged(struct feed *feed, struct http_exchange *exchange, uint32_t group,
+                    uint32_t table_id, uint64_t after, const struct error *err);
+
+/* ---- log.c ---- */
+
+void handle_log(void *context, struct http_exchange *exchange); /* GET /v1/log */
+void respond_log(struct feed *feed, struct http_exchange *exchange);
+/* "pending" and "damage" of a table behind a place. */
+void put_behind(struct json_writer *json, struct wal *wal, uint32_t group, uint32_t table_id,
+                uint64_t after);
+
+/* ---- entries.c, publication.c: for a publisher elsewhere ---- */
+
+void handle_below_log(void *context, struct http_exchange *exchange); /* rows too */
+/* The position is not this log's, or behind its end; false: it is, or nobody can tell. */
+bool refuse_foreign(struct feed *feed, struct http_exchange *exchange, uint32_t group,
+                    struct wal_position at);
+void handle_publication(void *context, struct http_exchange *exchange); /* POST */
 
 /* ---- consumers.c ---- */
 

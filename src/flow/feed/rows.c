@@ -40,27 +40,6 @@ static void respond_page(struct feed *feed, const struct row_ask *ask,
                  flags[0] ? COUNT_OF(fields) : COUNT_OF(fields) - 1);
 }
 
-static void refuse_damaged(struct feed *feed, const struct row_ask *ask,
-                           struct http_exchange *exchange, const struct error *err)
-{
-    struct refusal refusal;
-    struct wal_damage damage = {.group = ask->group};
-    uint64_t after = ask->after.has_index ? ask->after.seq - 1 : ask->after.seq;
-    if (!wal_damage_above(feed->wal, ask->group, ask->table_id, after, &damage)) {
-        refuse(feed, exchange, 503, "ERR_EXPORT_UNAVAILABLE", "%s", err->message);
-        return;
-    }
-    refusal_begin(&refusal, 409, "ERR_EXPORT_DAMAGED", "entries %llu to %llu are damaged: %s",
-                  (unsigned long long)damage.seq_first, (unsigned long long)damage.seq_last,
-                  damage.where);
-    put_u64(&refusal.json, "group", damage.group);
-    put_u64(&refusal.json, "first", damage.seq_first);
-    put_u64(&refusal.json, "last", damage.seq_last);
-    put_text(&refusal.json, "where", damage.where);
-    put_text(&refusal.json, "command", "sluice log repair --confirm");
-    refusal_end(&refusal, feed, exchange);
-}
-
 static void refuse_page(struct feed *feed, const struct row_ask *ask,
                         struct http_exchange *exchange, const struct error *err)
 {
@@ -68,7 +47,7 @@ static void refuse_page(struct feed *feed, const struct row_ask *ask,
     if (err->status == STATUS_RECLAIMED)
         refuse_reclaimed(feed, exchange, ask->group, ask->table_id, after);
     else if (err->status == STATUS_CORRUPT)
-        refuse_damaged(feed, ask, exchange, err);
+        refuse_damaged(feed, exchange, ask->group, ask->table_id, after, err);
     else
         refuse_status(feed, exchange, err);
 }

@@ -116,6 +116,22 @@ static enum status set_cursor(struct follow *follow, const char *cursor, struct 
 
 /* ---- the beginning ---- */
 
+/* What names the asker, in a body. */
+static void write_member(struct follow *follow, struct json_writer *writer)
+{
+    const struct follow_options *options = &follow->options;
+    char member[32];
+    if (options->member_count) {
+        snprintf(member, sizeof member, "%u/%u", options->member, options->member_count);
+        json_write_key(writer, "member");
+        json_write_text(writer, member);
+    }
+    if (options->owner) {
+        json_write_key(writer, "owner");
+        json_write_text(writer, options->owner);
+    }
+}
+
 static enum status put_consumer(struct follow *follow, const char *from, struct arena *arena,
                                 struct error *err)
 {
@@ -132,6 +148,7 @@ static enum status put_consumer(struct follow *follow, const char *from, struct 
     json_write_u64(&writer, follow->options.group);
     json_write_key(&writer, "ttl_ms");
     json_write_u64(&writer, follow->options.ttl_ms);
+    write_member(follow, &writer);
     if (from && (strcmp(from, "earliest") == 0 || strcmp(from, "latest") == 0)) {
         json_write_key(&writer, "start");
         json_write_text(&writer, from);
@@ -244,6 +261,10 @@ enum status follow_next(struct follow *follow, uint64_t wait_ms, struct follow_p
     put_query_text(&path, "after", follow->cursor);
     if (options->consumer)
         put_query_text(&path, "consumer", options->consumer);
+    if (options->consumer && options->owner)
+        put_query_text(&path, "owner", options->owner);
+    if (options->member_count)
+        buf_format(&path, "&member=%u/%u", options->member, options->member_count);
     buf_put_byte(&path, '\0');
     enum status status = buf_status(&path, "follow", err);
     if (status == STATUS_OK)
@@ -266,7 +287,9 @@ enum status follow_next(struct follow *follow, uint64_t wait_ms, struct follow_p
 enum status follow_acknowledge(struct follow *follow, struct error *err)
 {
     struct http_response response;
-    char path[PATH_BYTES], body[128];
+    struct json_writer writer;
+    struct buf body = {0};
+    char path[PATH_BYTES];
     unsigned long long group, term, seq;
     const char *slash = strchr(follow->cursor, '/');
     if (!follow->options.consumer)
@@ -274,6 +297,17 @@ enum status follow_acknowledge(struct follow *follow, struct error *err)
     if (!slash || sscanf(slash, "/%llu/%llu/%llu", &group, &term, &seq) != 3)
         return STATUS_OK; /* nothing was read yet */
     snprintf(path, sizeof path, "/v1/consumers/%s/ack", follow->options.consumer);
-    snprintf(body, sizeof body, "{\"term\":%llu,\"seq\":%llu}", term, seq);
-    return ask(follow, "POST", path, span_of_text(body), &response, err);
+    json_writer_init(&writer, &body);
+    json_write_object_begin(&writer);
+    json_write_key(&writer, "term");
+    json_write_u64(&writer, term);
+    json_write_key(&writer, "seq");
+    json_write_u64(&writer, seq);
+    write_member(follow, &writer);
+    json_write_object_end(&writer);
+    enum status status = buf_status(&body, "follow", err);
+    if (status == STATUS_OK)
+        status = ask(follow, "POST", path, span_of(body.data, body.length), &response, err);
+    buf_deinit(&body);
+    return status;
 }

@@ -18,9 +18,12 @@ struct follow_options {
     uint16_t port;
     const char *table;
     uint32_t group;
-    const char *consumer;                /* NULL: without a lease */
-    uint64_t ttl_ms;                     /* of the lease; default 300,000 */
-    uint64_t bytes_max;                  /* of a page, as the log stores it; default 4 MiB */
+    const char *consumer;          /* NULL: without a lease */
+    uint32_t member, member_count; /* of the consumer's partition group: entries whose number
+                                      modulo the count is the member; count 0: all of them */
+    const char *owner;             /* who the consumer, or that member, belongs to; NULL: "" */
+    uint64_t ttl_ms;               /* of the lease; default 300,000 */
+    uint64_t bytes_max;            /* of a page, as the log stores it; default 4 MiB */
     uint64_t retry_ms_min, retry_ms_max; /* back-off while no server answers; 50 and 5,000 */
     uint64_t give_up_ms;                 /* after so long without an answer; default 30,000 */
 };

@@ -114,6 +114,7 @@ struct ingest_worker {
     struct http_task wake;
     unsigned in_flight;
     size_t in_flight_bytes;
+    uint64_t retry_ms; /* of the request being handled, should it be refused; 0: not known */
     _Atomic uint64_t counters[COUNTER_COUNT];
     _Atomic uint64_t ack_buckets[ACK_BUCKETS];
 };
@@ -137,6 +138,13 @@ void ingest_worker_flush(struct ingest_worker *worker);
 void ingest_force(struct ingest_request *request);
 /* Answers once everything up to `seq` is in the mirror. */
 void ingest_remote(struct ingest_request *request, uint64_t seq);
+
+/* room.c: of the tables that the request being decoded touched */
+/* HALTED if one cannot be committed to. */
+enum status ingest_check_lanes(struct ingest_worker *worker, struct error *err) MUST_CHECK;
+/* NO_SPACE, with worker->retry_ms, if one has no room on the log. */
+enum status ingest_check_room(struct ingest_worker *worker, struct error *err) MUST_CHECK;
+bool ingest_may_store_dead_letters(struct ingest_worker *worker);
 
 /* otlp_http.c */
 void ingest_handle(void *context, struct http_exchange *exchange);

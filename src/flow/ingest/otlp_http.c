@@ -73,7 +73,8 @@ static void refuse(struct ingest_worker *worker, struct http_exchange *exchange,
         ingest_count(worker, COUNT_BAD_REQUESTS, 1);
     else
         ingest_count_refused(worker, err->message);
-    answer_status(exchange, err->status, code, err->message, is_worth_a_retry(code) ? 1000 : 0);
+    uint64_t retry_ms = worker->retry_ms ? worker->retry_ms : 1000;
+    answer_status(exchange, err->status, code, err->message, is_worth_a_retry(code) ? retry_ms : 0);
 }
 
 /* What the HTTP server refuses before this module sees it. */
@@ -481,30 +482,6 @@ static bool settle_repeat(struct ingest_worker *worker, struct http_exchange *ex
     return true;
 }
 
-/* Every table that the request touched can be committed to. The lane of dead letters refuses nobody
- * (L27). */
-static enum status check_lanes(struct ingest_worker *worker, struct error *err)
-{
-    for (int i = 0; i < TABLE_DEAD_LETTERS; i++) {
-        struct otlp_batch *batch = worker->decoder.batches[i];
-        if (batch && batch->rows > worker->decoder.rows_before[i])
-            TRY(publisher_check(worker->ingest->publisher, worker->ingest->table_ids[i], err));
-    }
-    return STATUS_OK;
-}
-
-/* Rows of a table whose lane stands still would in the end leave no room in the log for the others:
- * from half of the budget on they are refused, with the whole request (L27). */
-static enum status check_room(struct ingest_worker *worker, struct error *err)
-{
-    enum { FILLED_PERCENT = 50 };
-    if (!wal_is_filled(worker->ingest->wal, FILLED_PERCENT) ||
-        check_lanes(worker, err) != STATUS_HALTED)
-        return STATUS_OK;
-    error_prefix(err, "half of the log is used");
-    return err->status = STATUS_NO_SPACE;
-}
-
 /* Notes what each table got of this request. False: out of memory. */
 static bool add_contributions(struct ingest_worker *worker, struct ingest_request *request)
 {
@@ -590,15 +567,11 @@ static void put_dead_letters_aside(struct ingest_worker *worker, enum otlp_signa
     ingest_count(worker, COUNT_DEAD_LETTERS_LOST, lost);
 }
 
-/* While their lane stands still rejected items do not go to the log, which they would fill (L27).
- */
+/* While their lane stands still, or has as much on the log as it may, rejected items do not go
+ * there (L27). */
 static void settle_dead_letters(struct ingest_worker *worker, enum otlp_signal signal)
 {
-    struct error ignored;
-    struct ingest *ingest = worker->ingest;
-    if (!has_dead_letters(&worker->decoder) ||
-        publisher_check(ingest->publisher, ingest->table_ids[TABLE_DEAD_LETTERS], &ignored) ==
-            STATUS_OK)
+    if (!has_dead_letters(&worker->decoder) || ingest_may_store_dead_letters(worker))
         return;
     put_dead_letters_aside(worker, signal);
     otlp_decode_drop_dead_letters(&worker->decoder);
@@ -612,8 +585,9 @@ static enum status store(struct ingest_worker *worker, struct http_exchange *exc
     struct otlp_decoder *decoder = &worker->decoder;
     int64_t received_us = env_wall_ns(worker->ingest->env) / 1000;
     TRY(otlp_decode(decoder, signal, body, received_us, err));
-    enum status status =
-        ask->mode == MODE_FORCE ? check_lanes(worker, err) : check_room(worker, err);
+    enum status status = ask->mode == MODE_FORCE ? ingest_check_lanes(worker, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = ingest_check_room(worker, err);
     struct ingest_request *request = NULL;
     if (status == STATUS_OK) {
         request = make_request(worker, exchange, signal, ask, hash);
@@ -645,6 +619,7 @@ void ingest_handle(void *context, struct http_exchange *exchange)
     struct ask ask = {0};
     struct span body;
     struct error err;
+    worker->retry_ms = 0;
     if (read_ask(route->ingest, http_exchange_head(exchange), &ask, &err) != STATUS_OK ||
         expand_body(worker, ask.codec, http_exchange_body(exchange), &body, &err) != STATUS_OK) {
         refuse(worker, exchange, &err);

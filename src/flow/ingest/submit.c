@@ -352,8 +352,11 @@ void ingest_worker_flush(struct ingest_worker *worker)
     if (!submission) {
         status = error_set(&err, STATUS_NO_MEMORY, "out of memory");
     } else {
-        submission->wal = (struct wal_submission){
-            .entries = submission->entries, .done = submission_done, .context = submission};
+        submission->wal =
+            (struct wal_submission){.entries = submission->entries,
+                                    .is_admitted = true, /* each request was asked for (room.c) */
+                                    .done = submission_done,
+                                    .context = submission};
         for (int i = 0; i < OTLP_TABLE_COUNT && status == STATUS_OK; i++) {
             if (worker->decoder.batches[i] && worker->decoder.batches[i]->rows)
                 status = encode_entry(worker, submission, i, &err);

@@ -24,15 +24,15 @@ void recovered_key(struct log_id log, const char *name, uint64_t incarnation, ch
     own_key(log, numbered, out);
 }
 
-bool recovered_here(struct wal *wal, struct positions *out_positions, struct buf *out_lost)
+bool recovered_here(struct source *source, struct positions *out_positions, struct buf *out_lost)
 {
     uint32_t group;
     uint64_t first, last;
-    struct positions positions = {.count = wal_group_count(wal)};
+    struct positions positions = {.count = source_group_count(source)};
     for (uint32_t g = 0; g < positions.count; g++)
-        if (!wal_recovered_to(wal, g, &positions.at[g]))
+        if (!source_recovered_to(source, g, &positions.at[g]))
             return false;
-    for (size_t i = 0; wal_recovered_without(wal, i, &group, &first, &last); i++)
+    for (size_t i = 0; source_recovered_without(source, i, &group, &first, &last); i++)
         buf_format(out_lost, "%s%u:%llu-%llu", out_lost->length ? ";" : "", group,
                    (unsigned long long)first, (unsigned long long)last);
     *out_positions = positions;
@@ -85,11 +85,11 @@ enum status publish_table_positions(struct catalog *catalog, struct catalog_iden
 
 enum status lane_check_fence(struct lane *lane, const struct own_state *own, struct error *err)
 {
-    struct wal *wal = lane->publisher->wal;
-    uint64_t newest = wal_fenced_by(wal);
-    if (own->epoch.incarnation > wal_incarnation(wal) && own->epoch.incarnation > newest) {
+    struct source *source = lane->publisher->source;
+    uint64_t newest = source_fenced_by(source);
+    if (own->epoch.incarnation > source_incarnation(source) && own->epoch.incarnation > newest) {
         newest = own->epoch.incarnation;
-        TRY(wal_fence(wal, newest, err));
+        TRY(source_fence(source, newest, err));
     }
     if (!newest)
         return STATUS_OK;
@@ -124,7 +124,7 @@ static enum status look(struct lane *lane, struct told *out, struct error *err)
         status = error_set(err, STATUS_IO, "%s", fenced.message);
     if (status == STATUS_OK) {
         out->has_recovered =
-            recovered_read(table, publisher->log, wal_incarnation(publisher->wal),
+            recovered_read(table, publisher->log, source_incarnation(publisher->source),
                            own.epoch.incarnation, publisher->group_count, &out->recovered);
         if (out->has_recovered && out->recovered.lost) {
             out->lost = mem_copy_text(out->recovered.lost);
@@ -144,10 +144,11 @@ static bool may_be_ours(struct publisher *publisher, uint32_t group, struct wal_
 {
     struct error ignored;
     uint64_t chain;
-    if (position.seq > wal_synced_end(publisher->wal, group).seq)
+    if (position.seq > source_end(publisher->source, group).seq)
         return false;
     return position.seq == 0 ||
-           wal_chain_at(publisher->wal, group, position.seq, &chain, &ignored) != STATUS_OK ||
+           wal_chain_at(source_wal(publisher->source), group, position.seq, &chain, &ignored) !=
+               STATUS_OK ||
            chain == position.chain;
 }
 
@@ -183,7 +184,7 @@ struct left {
 static enum status copy_entry(const struct left *left, const struct wal_view *view, uint64_t number,
                               struct error *err)
 {
-    struct wal *wal = left->lane->publisher->wal;
+    struct wal *wal = source_wal(left->lane->publisher->source);
     char producer[WAL_PRODUCER_ID_MAX + 1], log[LOG_ID_TEXT_BYTES];
     struct wal_receipt receipts[16];
     uint32_t count;
@@ -225,7 +226,7 @@ static enum status copy_entry(const struct left *left, const struct wal_view *vi
 static enum status take_range(const struct left *left, uint32_t group, uint64_t after,
                               uint64_t last, uint64_t *inout_number, struct error *err)
 {
-    struct wal *wal = left->lane->publisher->wal;
+    struct wal *wal = source_wal(left->lane->publisher->source);
     struct wal_scan *scan = NULL;
     struct wal_view view;
     TRY(wal_scan_open(wal, group, left->lane->table_id, after, &scan, err));
@@ -270,9 +271,11 @@ static void weigh(struct lane *lane, const struct positions *shared,
     for (uint32_t g = 0; g < shared->count; g++) {
         struct wal_ack ack;
         uint64_t from = shared->at[g].seq;
-        if (wal_ack_get(lane->publisher->wal, lane->table_id, g, &ack) && ack.through.seq > from)
+        if (source_ack_get(lane->publisher->source, lane->table_id, g, &ack) &&
+            ack.through.seq > from)
             from = ack.through.seq;
-        struct wal_pending pending = wal_pending(lane->publisher->wal, g, lane->table_id, from);
+        struct wal_pending pending =
+            wal_pending(source_wal(lane->publisher->source), g, lane->table_id, from);
         adoption->entries += pending.entries;
         adoption->rows += pending.rows;
     }
@@ -303,6 +306,7 @@ enum status publisher_adopt(struct publisher *publisher, bool is_confirmed, bool
                             void (*told)(void *context, const struct publish_adoption *adoption),
                             void *context, struct log_id *out_new_id, struct error *err)
 {
+    TRY(publisher_must_have_log(publisher, err));
     struct told *tables = mem_alloc_zero(publisher->lane_count, sizeof *tables);
     const struct told *first = NULL;
     /* Whoever recovered it brings nothing: only what stands in the tables is done. */
@@ -315,9 +319,9 @@ enum status publisher_adopt(struct publisher *publisher, bool is_confirmed, bool
         if (tables[i].has_recovered && !first)
             first = &tables[i];
     }
-    if (!first && is_alone && wal_fenced_by(publisher->wal))
+    if (!first && is_alone && source_fenced_by(publisher->source))
         first = &nothing;
-    if (status == STATUS_OK && !first && wal_fenced_by(publisher->wal))
+    if (status == STATUS_OK && !first && source_fenced_by(publisher->source))
         status = error_set(err, STATUS_NOT_FOUND,
                            "no table says yet how far this log was recovered: start the server on "
                            "the recovered one first, it says so at once; if that one never ran and "

@@ -60,7 +60,9 @@ static enum status say_starts(struct saying *saying, struct lane *lane,
                               const struct statement *statement, struct error *err)
 {
     struct positions since;
-    if (!range_starts(lane, statement->from, statement->to, &since, &saying->starts))
+    bool is_told;
+    TRY(range_starts(lane, statement->from, statement->to, &since, &saying->starts, &is_told, err));
+    if (!is_told)
         return STATUS_OK;
     positions_to_text(&since, &saying->since);
     buf_put_byte(&saying->since, '\0');
@@ -83,9 +85,9 @@ static enum status say_recovered(struct saying *saying, struct lane *lane,
     struct publisher *publisher = lane->publisher;
     struct recovered recovered;
     char name[40];
-    if (!recovered_here(publisher->wal, &recovered.positions, &saying->lost))
+    if (!recovered_here(publisher->source, &recovered.positions, &saying->lost))
         return STATUS_OK;
-    uint64_t incarnation = wal_incarnation(publisher->wal);
+    uint64_t incarnation = source_incarnation(publisher->source);
     recovered_key(publisher->log, "recovered", incarnation, saying->keys[saying->count]);
     if (iceberg_table_property(table, saying->keys[saying->count]))
         return STATUS_OK;

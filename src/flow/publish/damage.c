@@ -32,7 +32,7 @@ static void remember_by_log(struct lane *lane)
     };
     for (uint32_t g = 0; g < publisher->group_count; g++) {
         struct wal_ack ack = {0};
-        if (!wal_ack_get(publisher->wal, lane->table_id, g, &ack))
+        if (!source_ack_get(publisher->source, lane->table_id, g, &ack))
             ack = (struct wal_ack){0};
         if (record->exists && record->from.at[g].seq > ack.committed.seq)
             ack.committed = record->from.at[g]; /* where the table stood before the record */
@@ -116,6 +116,8 @@ static enum status look(struct lane *lane, struct iceberg_table **out_table,
     struct publisher *publisher = lane->publisher;
     struct catalog_ident ident = {.ns = lane->definition->ns, .name = lane->definition->name};
     struct positions from;
+    enum decision decision;
+    enum remedy remedy;
     bool is_bound =
         lane->checkpoint.exists || lane->record.exists || (lane->damage & DAMAGED_JOURNAL);
     TRY(catalog_check(publisher->catalog, err));
@@ -140,7 +142,9 @@ static enum status look(struct lane *lane, struct iceberg_table **out_table,
     }
     if ((lane->damage & DAMAGED_DOUBT) && !lane->lost_sequence)
         lane->lost_sequence = out_own->sequence; /* nobody knows which: a walk has to find it */
-    switch (lane_decide(lane, *out_table, out_own, &from, obstacle->reason)) {
+    TRY(source_refresh(publisher->source, err));
+    TRY(lane_decide(lane, *out_table, out_own, &from, obstacle->reason, &decision, err));
+    switch (decision) {
     case DECIDE_STAND_DOWN:
         obstacle->is_newer_owner = true;
         obstruct(obstacle, obstacle->reason, REMEDY_ACCEPT);
@@ -149,7 +153,8 @@ static enum status look(struct lane *lane, struct iceberg_table **out_table,
         obstruct(obstacle, obstacle->reason, REMEDY_REBIND);
         break;
     case DECIDE_HALT:
-        obstruct(obstacle, obstacle->reason, lane_remedy(lane, out_own));
+        TRY(lane_remedy(lane, out_own, &remedy, err));
+        obstruct(obstacle, obstacle->reason, remedy);
         break;
     default:
         if ((lane->damage & DAMAGED_CHECKPOINT) && !out_own->has_property && !out_own->has_summary)
@@ -184,6 +189,9 @@ enum status lane_resume(struct lane *lane, struct error *err)
     struct own_state own;
     struct obstacle obstacle = {0};
     enum status status;
+    TRY(source_refresh(lane->publisher->source, err));
+    if ((lane->damage & DAMAGED_CHECKPOINT) && !source_wal(lane->publisher->source))
+        remember_by_log(lane); /* at the start the log may not have answered */
     TRY_OR_DONE(status, look(lane, &table, &own, &obstacle, err));
     if (obstacle.is_there) {
         status = halt_anew(lane, &obstacle, err);

@@ -19,65 +19,86 @@
 
 /* ---- what a commit says ---- */
 
-/* NOOPs of a group in (after, last], as text. */
-static bool list_starts(struct wal *wal, uint32_t group, uint64_t after, uint64_t last,
-                        struct buf *out)
+/* Of one group. False: the log cannot tell. */
+static bool put_starts(const struct buf *found, uint32_t group, struct buf *out)
 {
-    struct wal_scan *scan = NULL;
-    struct wal_view view;
-    struct error ignored;
-    enum status status = wal_scan_open(wal, group, 0, after, &scan, &ignored);
-    while (status == STATUS_OK) {
-        status = wal_scan_next(scan, &view, &ignored);
-        if (status != STATUS_OK || view.seq > last)
-            break;
-        if (view.type == WAL_NOOP)
-            buf_format(out, "%s%u:%llu:%016llx", out->length ? ";" : "", group,
-                       (unsigned long long)view.seq, (unsigned long long)view.chain);
-        if (view.seq == last) /* what is behind it may be gone */
-            break;
+    const struct wal_position *starts = (const void *)found->data;
+    for (size_t i = 0; i < found->length / sizeof *starts; i++)
+        buf_format(out, "%s%u:%llu:%016llx", out->length ? ";" : "", group,
+                   (unsigned long long)starts[i].seq, (unsigned long long)starts[i].chain);
+    return !out->failed;
+}
+
+/* Has the lane's table rows in (after, last]? */
+static enum status has_rows_within(struct lane *lane, uint32_t group, uint64_t after, uint64_t last,
+                                   bool *out_has, struct error *err)
+{
+    struct source *source = lane->publisher->source;
+    struct wal_pending all, behind;
+    TRY(source_pending(source, lane->table_id, group, after, &all, err));
+    TRY(source_pending(source, lane->table_id, group, last, &behind, err));
+    *out_has = all.entries > behind.entries;
+    return STATUS_OK;
+}
+
+/* Where starts begin to be known, at or behind *inout_since: what was reclaimed tells of none. */
+static enum status starts_since(struct lane *lane, uint32_t group, struct wal_position last,
+                                struct wal_position *inout_since, struct error *err)
+{
+    struct source *source = lane->publisher->source;
+    uint64_t reclaimed = source_reclaimed_below(source, group, last.seq);
+    bool has_rows;
+    if (reclaimed <= inout_since->seq)
+        return STATUS_OK;
+    TRY(has_rows_within(lane, group, inout_since->seq, reclaimed, &has_rows, err));
+    if (has_rows)
+        return error_set(err, STATUS_RECLAIMED, "starts between rows of the table are not known");
+    if (reclaimed == last.seq) {
+        *inout_since = last;
+        return STATUS_OK;
     }
-    wal_scan_close(scan);
-    return (status == STATUS_OK || status == STATUS_NOT_FOUND) && !out->failed;
+    inout_since->seq = reclaimed;
+    return source_chain_at(source, group, reclaimed, &inout_since->chain, err);
 }
 
-static bool has_rows_within(struct lane *lane, uint32_t group, uint64_t after, uint64_t last)
+/* Those of a group within (from, last], and in *inout_since where they begin to be known. */
+static enum status group_starts(struct lane *lane, uint32_t group, struct wal_position last,
+                                struct wal_position *inout_since, struct buf *out_starts,
+                                struct error *err)
 {
-    struct wal *wal = lane->publisher->wal;
-    return wal_pending(wal, group, lane->table_id, after).entries >
-           wal_pending(wal, group, lane->table_id, last).entries;
+    struct buf found = {0};
+    TRY(starts_since(lane, group, last, inout_since, err));
+    if (inout_since->seq >= last.seq)
+        return STATUS_OK;
+    enum status status =
+        source_starts(lane->publisher->source, group, inout_since->seq, last.seq, &found, err);
+    if (status == STATUS_OK && !put_starts(&found, group, out_starts))
+        status = error_set(err, STATUS_NO_MEMORY, "starts: out of memory");
+    buf_deinit(&found);
+    return status;
 }
 
-bool range_starts(struct lane *lane, const struct positions *from, const struct positions *to,
-                  struct positions *out_since, struct buf *out_starts)
+enum status range_starts(struct lane *lane, const struct positions *from,
+                         const struct positions *to, struct positions *out_since,
+                         struct buf *out_starts, bool *out_is_told, struct error *err)
 {
-    struct publisher *publisher = lane->publisher;
+    struct source *source = lane->publisher->source;
     struct positions since = *from;
-    struct error ignored;
+    *out_is_told = false;
+    TRY(source_refresh(source, err)); /* younger than what the range was read from */
     for (uint32_t g = 0; g < to->count; g++) {
-        uint64_t last = publisher->started.at[g].seq;
-        if (last > to->at[g].seq)
-            last = to->at[g].seq;
-        if (from->at[g].seq >= last)
-            continue; /* this process wrote it all */
-        uint64_t reclaimed = wal_reclaimed_below(publisher->wal, g, last);
-        if (reclaimed > since.at[g].seq) {
-            if (has_rows_within(lane, g, since.at[g].seq, reclaimed))
-                return false; /* which starts lie between its rows is not known any more */
-            since.at[g].seq = reclaimed;
-            if (reclaimed == last)
-                since.at[g].chain =
-                    to->at[g].seq == last ? to->at[g].chain : publisher->started.at[g].chain;
-            else if (wal_chain_at(publisher->wal, g, reclaimed, &since.at[g].chain, &ignored) !=
-                     STATUS_OK)
-                return false;
-        }
-        if (since.at[g].seq < last &&
-            !list_starts(publisher->wal, g, since.at[g].seq, last, out_starts))
-            return false;
+        struct wal_position last = source_started(source, g);
+        if (last.seq > to->at[g].seq)
+            last = to->at[g];
+        if (from->at[g].seq >= last.seq)
+            continue; /* all of it was written since */
+        enum status status = group_starts(lane, g, last, &since.at[g], out_starts, err);
+        if (status != STATUS_OK)
+            return status == STATUS_TIMEOUT ? status : STATUS_OK;
     }
     *out_since = since;
-    return true;
+    *out_is_told = true;
+    return STATUS_OK;
 }
 
 /* ---- where two copies part ---- */
@@ -89,13 +110,14 @@ static bool is_in_log(struct lane *lane, uint32_t group, struct wal_position pos
     uint64_t chain;
     if (position.seq == 0)
         return true;
-    if (position.seq > wal_synced_end(lane->publisher->wal, group).seq)
+    if (position.seq > source_end(lane->publisher->source, group).seq)
         return false;
-    if (wal_chain_at(lane->publisher->wal, group, position.seq, &chain, &ignored) == STATUS_OK)
+    if (wal_chain_at(source_wal(lane->publisher->source), group, position.seq, &chain, &ignored) ==
+        STATUS_OK)
         return chain == position.chain;
     return (lane->checkpoint.exists &&
             position_equal(lane->checkpoint.committed.at[group], position)) ||
-           (wal_ack_get(lane->publisher->wal, lane->table_id, group, &ack) &&
+           (source_ack_get(lane->publisher->source, lane->table_id, group, &ack) &&
             position_equal(ack.committed, position));
 }
 
@@ -133,7 +155,7 @@ static bool next_start(const char **inout_text, unsigned *out_group, struct wal_
 static bool part_within(struct lane *lane, uint32_t group, const struct own_commit *commit,
                         struct wal_position *out_shared)
 {
-    struct wal *wal = lane->publisher->wal;
+    struct wal *wal = source_wal(lane->publisher->source);
     struct wal_position shared = commit->since.at[group], start;
     struct error ignored;
     uint64_t end = wal_synced_end(wal, group).seq, ours;
@@ -236,7 +258,7 @@ enum status lane_hand_over(struct lane *lane, const struct positions *shared, st
     checkpoint.through = *shared;
     for (uint32_t g = 0; g < shared->count; g++) {
         struct wal_position *through = &checkpoint.through.at[g];
-        if (wal_ack_get(publisher->wal, lane->table_id, g, &acks[g]) &&
+        if (source_ack_get(publisher->source, lane->table_id, g, &acks[g]) &&
             acks[g].through.seq > through->seq)
             *through = acks[g].through;
         /* A checkpoint may be younger than the log that was put back, and of the other's history;
@@ -249,7 +271,7 @@ enum status lane_hand_over(struct lane *lane, const struct positions *shared, st
     }
     if (!has_rows)
         return STATUS_OK;
-    TRY(wal_ack_table(publisher->wal, lane->table_id, acks, err));
+    TRY(source_ack_table(publisher->source, lane->table_id, acks, err));
     if (lane->checkpoint.exists || lane->record.exists) {
         snprintf(checkpoint.owner, sizeof checkpoint.owner, "%s", publisher->owner);
         snprintf(checkpoint.uuid, sizeof checkpoint.uuid, "%s",
@@ -262,6 +284,7 @@ enum status lane_hand_over(struct lane *lane, const struct positions *shared, st
 enum status publisher_fork(struct publisher *publisher, struct log_id *out_new_id,
                            struct error *err)
 {
+    TRY(publisher_must_have_log(publisher, err));
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct positions shared;
         TRY(shared_positions(&publisher->lanes[i], &shared, err));
@@ -274,7 +297,7 @@ enum status publisher_go_on_as_new(struct publisher *publisher, struct log_id *o
                                    struct error *err)
 {
     struct log_id id;
-    TRY(wal_fork(publisher->wal, &id, err));
+    TRY(wal_fork(source_wal(publisher->source), &id, err));
     publisher->log = id;
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct lane *lane = &publisher->lanes[i];

@@ -50,9 +50,10 @@ void lane_stop(struct lane *lane, enum publish_state state, const char *reason, 
 
 /* The words before and behind the table's name; `after` NULL: the command takes no table; '@': the
  * name again. */
-static const struct {
+struct remedy_words {
     const char *before, *after;
-} remedies[] = {
+};
+static const struct remedy_words remedies[] = {
     [REMEDY_ACCEPT] = {"sluice clear-halt ", " --confirm --accept"},
     [REMEDY_REPUBLISH] = {"sluice clear-halt ", " --confirm --republish"},
     [REMEDY_REBIND] = {"sluice tables rebind ",
@@ -83,9 +84,26 @@ static const struct {
                              "went back to, or with --accept to do without"},
 };
 
+/* The same where the log is another server's, for those that are commands over a log. */
+static const struct remedy_words remedies_there[REMEDY_ADOPT + 1] = {
+    [REMEDY_REPAIR_LOG] = {"where the log is: stop its server, sluice log repair --confirm, start "
+                           "it; then, here, sluice clear-halt ",
+                           " --confirm --accept"},
+    [REMEDY_FORK] = {"where the log is: stop its server, sluice log fork --confirm, with "
+                     "--publish-from here and these tables' catalog and warehouse, start it; then "
+                     "start this one with a new data directory",
+                     NULL},
+    [REMEDY_ADOPT] = {"where the log is: stop its server, sluice log adopt --confirm, with "
+                      "--publish-from here and these tables' catalog and warehouse, start it; then "
+                      "start this one with a new data directory",
+                      NULL},
+};
+
 static void remedy_text(const struct lane *lane, enum remedy remedy, char out[PUBLISH_REMEDY_BYTES])
 {
-    const char *before = remedies[remedy].before, *after = remedies[remedy].after;
+    bool is_there = !source_wal(lane->publisher->source) && remedies_there[remedy].before;
+    const struct remedy_words *words = is_there ? &remedies_there[remedy] : &remedies[remedy];
+    const char *before = words->before, *after = words->after;
     const char *name = after ? lane->name : "";
     after = after ? after : "";
     const char *again = strchr(after, '@');
@@ -127,22 +145,16 @@ enum status lane_doubt(struct lane *lane, struct error *err, const char *reason,
     return doubt_since(lane, &lane->doubt_since_ns, err, reason, remedy);
 }
 
+enum status lane_doubt_source(struct lane *lane, struct error *err, const char *reason)
+{
+    return doubt_since(lane, &lane->source_doubt_ns, err, reason, REMEDY_FROM);
+}
+
 enum status lane_doubt_append(struct lane *lane, struct error *err)
 {
     char reason[400];
     snprintf(reason, sizeof reason, "%s", err->message);
     return doubt_since(lane, &lane->append_doubt_ns, err, reason, REMEDY_SNAPSHOT);
-}
-
-/* An older state of the table that was put back holds together: what it lacks is in the log. */
-enum remedy lane_remedy(struct lane *lane, const struct own_state *own)
-{
-    if (lane_is_other_history(lane, own))
-        return REMEDY_FORK;
-    bool is_older = own->walk == WALK_FOUND && lane->checkpoint.exists;
-    for (uint32_t g = 0; g < own->positions.count && is_older; g++)
-        is_older = own->positions.at[g].seq <= lane->checkpoint.committed.at[g].seq;
-    return is_older ? REMEDY_REPUBLISH : REMEDY_ACCEPT;
 }
 
 enum status lane_stand_down(struct lane *lane, struct error *err, const char *reason)
@@ -159,7 +171,7 @@ enum status lane_fenced(struct lane *lane, struct error *err)
     char text[PUBLISH_REMEDY_BYTES], reason[200];
     snprintf(reason, sizeof reason,
              "this log was recovered on another machine, as incarnation %llu, and goes on there",
-             (unsigned long long)wal_fenced_by(lane->publisher->wal));
+             (unsigned long long)source_fenced_by(lane->publisher->source));
     remedy_text(lane, REMEDY_ADOPT, text);
     lane->halt_cause = CAUSE_IDENTITY;
     lane_stop(lane, PUBLISH_STOOD_DOWN, reason, text);

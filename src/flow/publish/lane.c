@@ -12,6 +12,7 @@
 enum {
     TURNS_MAX = 4,
     CONTENTION_RETRY_MS = 500,
+    SILENCE_RETRY_MS = 2000,
     THROUGH_ACK_MS = 10000,
     TROUBLE_NS = 1000000000, /* from then on retries are worth a word */
 };
@@ -125,77 +126,6 @@ enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table,
     return status == STATUS_NOT_FOUND ? lane_load_or_create(lane, out_table, err) : status;
 }
 
-void lane_ack_positions(struct lane *lane, struct positions *out_committed, bool *out_has)
-{
-    struct publisher *publisher = lane->publisher;
-    *out_committed = (struct positions){.count = publisher->group_count};
-    *out_has = false;
-    for (uint32_t g = 0; g < publisher->group_count; g++) {
-        struct wal_ack ack;
-        if (!wal_ack_get(publisher->wal, lane->table_id, g, &ack))
-            continue;
-        out_committed->at[g] = ack.committed;
-        *out_has |= ack.committed.seq != 0;
-    }
-}
-
-static enum chain_verdict ask_chain(void *context, uint32_t group, struct wal_position position)
-{
-    struct lane *lane = context;
-    struct error ignored;
-    uint64_t chain;
-    if (wal_chain_at(lane->publisher->wal, group, position.seq, &chain, &ignored) != STATUS_OK)
-        return CHAIN_UNKNOWN;
-    return chain == position.chain ? CHAIN_OURS : CHAIN_FOREIGN;
-}
-
-bool lane_is_ours(struct lane *lane, uint32_t group, struct wal_position position)
-{
-    return position.seq <= wal_synced_end(lane->publisher->wal, group).seq &&
-           ask_chain(lane, group, position) == CHAIN_OURS;
-}
-
-/* E4: the directory that committed last, by machine, device and inode. */
-static bool is_in_own_directory(const struct lane *lane, const struct own_state *own)
-{
-    if (lane->checkpoint.exists)
-        return strcmp(lane->checkpoint.owner, lane->publisher->owner) == 0;
-    if (lane->record.exists)
-        return strcmp(lane->record.owner, lane->publisher->owner) == 0;
-    return !own->has_property && !own->has_summary;
-}
-
-enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
-                          const struct own_state *own, struct positions *out_from,
-                          char out_reason[400])
-{
-    struct positions ack, log_end = {.count = lane->publisher->group_count};
-    bool has_ack;
-    lane_ack_positions(lane, &ack, &has_ack);
-    for (uint32_t g = 0; g < log_end.count; g++)
-        log_end.at[g] = wal_synced_end(lane->publisher->wal, g);
-    struct facts facts = {
-        .table_uuid = table->uuid,
-        .bound_uuid = lane->checkpoint.exists ? lane->checkpoint.uuid
-                      : lane->record.exists   ? lane->record.uuid
-                                              : "",
-        .own = own,
-        .lost_sequence = lane->lost_sequence,
-        .epoch = is_in_own_directory(lane, own) ? lane->epoch : own->epoch,
-        .checkpoint = &lane->checkpoint,
-        .has_ack = has_ack,
-        .ack = &ack,
-        .record = &lane->record,
-        .is_record_listed = lane->record.exists && lane->record.is_descriptor &&
-                            iceberg_table_snapshot(table, lane->record.snapshot_id),
-        .log_end = &log_end,
-        .chain = ask_chain,
-        .context = lane,
-    };
-    iceberg_table_base(table, &facts.base);
-    return publish_decide(&facts, out_from, out_reason);
-}
-
 /* ---- settling ---- */
 
 static void note_commit(struct lane *lane, const struct positions *committed, int64_t snapshot_id)
@@ -219,7 +149,7 @@ static enum status acknowledge(struct lane *lane, struct error *err)
     for (uint32_t g = 0; g < publisher->group_count; g++)
         acks[g] = (struct wal_ack){.committed = lane->checkpoint.committed.at[g],
                                    .through = lane->checkpoint.through.at[g]};
-    return wal_ack_table(publisher->wal, lane->table_id, acks, err);
+    return source_ack_table(publisher->source, lane->table_id, acks, err);
 }
 
 /* Steps 7 and 8 (E8): what the table says is taken down, then acknowledged. */
@@ -260,7 +190,7 @@ static enum status settle_idle(struct lane *lane, const struct positions *end, s
         now_ns - lane->through_acked_ns < (int64_t)THROUGH_ACK_MS * 1000000)
         return STATUS_OK;
     for (uint32_t g = 0; g < end->count; g++) {
-        if (!wal_ack_get(publisher->wal, lane->table_id, g, &acks[g]))
+        if (!source_ack_get(publisher->source, lane->table_id, g, &acks[g]))
             acks[g] = (struct wal_ack){0};
         if (lane->checkpoint.exists)
             acks[g].committed = lane->checkpoint.committed.at[g];
@@ -269,7 +199,7 @@ static enum status settle_idle(struct lane *lane, const struct positions *end, s
             acks[g].through = end->at[g];
     }
     lane->through_acked_ns = now_ns;
-    return is_moved ? wal_ack_table(publisher->wal, lane->table_id, acks, err) : STATUS_OK;
+    return is_moved ? source_ack_table(publisher->source, lane->table_id, acks, err) : STATUS_OK;
 }
 
 /* ---- one turn ---- */
@@ -318,14 +248,15 @@ static enum status write_range(struct lane *lane, const struct iceberg_table *ta
 {
     struct range range = {0};
     struct binding binding = {0};
-    struct positions end = {.count = from->count};
+    struct positions end;
     char reason[400];
     enum status status;
-    for (uint32_t g = 0; g < end.count; g++)
-        end.at[g] = wal_synced_end(lane->publisher->wal, g);
+    lane_ends(lane, &end);
     status = range_read(lane, from, lane->publisher->options.range_bytes_max, &range, err);
     if (status == STATUS_CORRUPT || status == STATUS_RECLAIMED) {
         snprintf(reason, sizeof reason, "%s", err->message);
+        if (status == STATUS_RECLAIMED && !source_wal(lane->publisher->source))
+            return lane_doubt_source(lane, err, reason);
         return lane_halt_now(lane, err, reason,
                              status == STATUS_CORRUPT ? REMEDY_REPAIR_LOG : REMEDY_FROM);
     }
@@ -410,24 +341,13 @@ static enum status discard(struct lane *lane, const struct iceberg_table *table,
     return record_remove(lane, err);
 }
 
-bool lane_is_other_history(struct lane *lane, const struct own_state *own)
-{
-    struct wal *wal = lane->publisher->wal;
-    for (uint32_t g = 0; g < own->positions.count; g++) {
-        struct wal_position at = own->positions.at[g];
-        if (at.seq &&
-            (at.seq > wal_synced_end(wal, g).seq || ask_chain(lane, g, at) == CHAIN_FOREIGN))
-            return true;
-    }
-    return false;
-}
-
 static enum status act(struct lane *lane, enum decision decision, const char *reason,
                        const struct iceberg_table *table, const struct own_state *own,
                        const struct positions *from, bool must_publish, bool *out_is_done,
                        struct error *err)
 {
     bool is_empty = true;
+    enum remedy remedy;
     switch (decision) {
     case DECIDE_GO_ON:
         if (lane->record.exists) /* an intent */
@@ -457,39 +377,12 @@ static enum status act(struct lane *lane, enum decision decision, const char *re
     case DECIDE_HALT_REBIND:
         return lane_halt_now(lane, err, reason, REMEDY_REBIND);
     case DECIDE_HALT:
-        return lane_doubt(lane, err, reason, lane_remedy(lane, own));
+        TRY(lane_remedy(lane, own, &remedy, err));
+        return lane_doubt(lane, err, reason, remedy);
     case DECISION_COUNT:
         break;
     }
     return error_set(err, STATUS_INTERNAL, "%s: no such decision", lane->name);
-}
-
-/* Up to here the log has nothing that the lane has still to do. */
-static uint64_t done_through(struct lane *lane, uint32_t group)
-{
-    struct wal_ack ack = {0};
-    if (!wal_ack_get(lane->publisher->wal, lane->table_id, group, &ack))
-        return 0;
-    return ack.through.seq > ack.committed.seq ? ack.through.seq : ack.committed.seq;
-}
-
-static struct wal_pending group_pending(struct lane *lane, uint32_t group)
-{
-    return wal_pending(lane->publisher->wal, group, lane->table_id, done_through(lane, group));
-}
-
-struct wal_pending lane_pending(struct lane *lane)
-{
-    struct wal_pending sum = {0};
-    for (uint32_t g = 0; g < lane->publisher->group_count; g++) {
-        struct wal_pending one = group_pending(lane, g);
-        sum.entries += one.entries;
-        sum.rows += one.rows;
-        sum.bytes += one.bytes;
-        if (one.oldest_wall_ns && (!sum.oldest_wall_ns || one.oldest_wall_ns < sum.oldest_wall_ns))
-            sum.oldest_wall_ns = one.oldest_wall_ns;
-    }
-    return sum;
 }
 
 /* No rows to publish and nothing open. */
@@ -500,9 +393,8 @@ static bool is_idle(struct lane *lane)
 
 static enum status settle_while_idle(struct lane *lane, bool *out_is_settled, struct error *err)
 {
-    struct positions end = {.count = lane->publisher->group_count};
-    for (uint32_t g = 0; g < end.count; g++)
-        end.at[g] = wal_synced_end(lane->publisher->wal, g);
+    struct positions end;
+    lane_ends(lane, &end);
     *out_is_settled = is_idle(lane); /* what comes from now on lies above `end` */
     return *out_is_settled ? settle_idle(lane, &end, err) : STATUS_OK;
 }
@@ -515,29 +407,6 @@ static enum status note_walk(struct lane *lane, const struct own_state *own, str
     if (!is_still_lost(own, lane->lost_sequence))
         return lane->lost_sequence ? doubt_remove(lane, err) : STATUS_OK;
     return lane->kept_sequence == lane->lost_sequence ? STATUS_OK : doubt_save(lane, err);
-}
-
-static bool find_damage(struct lane *lane, struct wal_damage *out_damage)
-{
-    for (uint32_t g = 0; g < lane->publisher->group_count; g++) {
-        if (wal_damage_above(lane->publisher->wal, g, lane->table_id, done_through(lane, g),
-                             out_damage))
-            return true;
-    }
-    return false;
-}
-
-/* L20: rows that may be lost are no rows that were not there. */
-static enum status halt_on_damage(struct lane *lane, struct error *err)
-{
-    struct wal_damage damage;
-    char reason[400];
-    if (!find_damage(lane, &damage))
-        return STATUS_OK;
-    snprintf(reason, sizeof reason, "log: group %u: %llu to %llu are damaged: %s", damage.group,
-             (unsigned long long)damage.seq_first, (unsigned long long)damage.seq_last,
-             damage.where);
-    return lane_halt_now(lane, err, reason, REMEDY_REPAIR_LOG);
 }
 
 /* What metadata names has to be there, and whole (E17). Of the catalog the caller asks. */
@@ -573,10 +442,11 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
     struct own_state own;
     struct positions from;
     char reason[400];
+    enum decision decision;
     enum status status;
     *out_is_done = false;
     if (!lane->record.exists)
-        TRY(halt_on_damage(lane, err));
+        TRY(lane_halt_on_damage(lane, err));
     status = find_table(lane, &table, err);
     if (status == STATUS_NOT_FOUND && must_publish && is_idle(lane)) {
         lane->is_recovered = true; /* no table, nothing that it could prove */
@@ -592,20 +462,22 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
         status = lane_doubt(lane, err, reason, REMEDY_ACCEPT);
         goto done;
     }
+    /* Younger than the table's state: what it holds, a log that goes on has too. */
+    TRY_OR_DONE(status, source_refresh(lane->publisher->source, err));
     status = lane_check_fence(lane, &own, err);
     if (status == STATUS_FENCED)
         status = lane_fenced(lane, err);
     TRY_OR_DONE(status, status);
     TRY_OR_DONE(status, note_walk(lane, &own, err));
-    enum decision decision = lane_decide(lane, table, &own, &from, reason);
+    TRY_OR_DONE(status, lane_decide(lane, table, &own, &from, reason, &decision, err));
     if (decision != DECIDE_HALT)
         lane->doubt_since_ns = 0;
     bool is_settled =
         decision == DECIDE_HALT || decision == DECIDE_HALT_REBIND || decision == DECIDE_STAND_DOWN;
     /* L35: a recovered log takes its tables over at once, whoever's directory this is. */
     bool is_recovery = (own.has_property || own.has_summary) &&
-                       own.epoch.incarnation < wal_incarnation(lane->publisher->wal);
-    if (!is_settled && (is_recovery || !is_in_own_directory(lane, &own))) { /* E5 */
+                       own.epoch.incarnation < source_incarnation(lane->publisher->source);
+    if (!is_settled && (is_recovery || !lane_is_in_own_directory(lane, &own))) { /* E5 */
         if (is_idle(lane) && !is_recovery) {
             lane->through_acked_ns = env_mono_ns(lane->publisher->env);
             *out_is_done = true;
@@ -618,8 +490,9 @@ static enum status turn(struct lane *lane, bool must_publish, bool *out_is_done,
         goto done;
     }
     if (!lane->epoch.counter)
-        lane->epoch = own.epoch.counter ? own.epoch
-                                        : (struct epoch){wal_incarnation(lane->publisher->wal), 1};
+        lane->epoch = own.epoch.counter
+                          ? own.epoch
+                          : (struct epoch){source_incarnation(lane->publisher->source), 1};
     status = act(lane, decision, reason, table, &own, &from, must_publish, out_is_done, err);
     status = doubt_files(lane, status, err);
 done:
@@ -642,7 +515,7 @@ bool lane_is_due(struct lane *lane)
     int64_t now_ns = env_mono_ns(publisher->env);
     if (is_stopped(lane) || now_ns < lane->retry_at_ns)
         return false;
-    if (wal_fenced_by(publisher->wal))
+    if (source_fenced_by(publisher->source))
         return true;
     struct wal_pending pending = lane_pending(lane);
     int64_t age_ms = pending.oldest_wall_ns
@@ -651,6 +524,7 @@ bool lane_is_due(struct lane *lane)
     env_lock(publisher->lock);
     bool is_demanded = lane->is_demanded;
     env_unlock(publisher->lock);
+    is_demanded |= pending.rows && source_is_awaited(publisher->source, lane->table_id);
     if (!lane->is_recovered && lane->record.exists)
         return true;
     if (pending.rows == 0)
@@ -674,7 +548,8 @@ static bool is_committed_to(const struct lane *lane, const struct positions *pos
 static enum status work(struct lane *lane, bool must_publish, struct error *err)
 {
     bool is_settled = false;
-    if (wal_fenced_by(lane->publisher->wal))
+    TRY(source_refresh(lane->publisher->source, err));
+    if (source_fenced_by(lane->publisher->source))
         return lane_fenced(lane, err);
     /* Not before the table was read once: until then nobody knows whether it stands where the log
      * would let go of the chain (E7). */
@@ -687,7 +562,7 @@ static enum status work(struct lane *lane, bool must_publish, struct error *err)
     lane_set_state(lane, PUBLISH_WORKING, "");
     struct positions pending = {.count = lane->publisher->group_count};
     for (uint32_t g = 0; g < pending.count; g++)
-        pending.at[g].seq = group_pending(lane, g).last_seq;
+        pending.at[g].seq = source_lag(lane->publisher->source, lane->table_id, g).last_seq;
     for (int turns = 0; turns < TURNS_MAX;) {
         bool is_done;
         enum status status = turn(lane, must_publish, &is_done, err);
@@ -734,7 +609,7 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
         lane->trouble_since_ns = 0;
         lane->retry_ms = 0;
         lane->retry_at_ns = 0;
-        lane->catalog_doubt_ns = lane->append_doubt_ns = 0;
+        lane->catalog_doubt_ns = lane->append_doubt_ns = lane->source_doubt_ns = 0;
         lane_set_state(lane, PUBLISH_IDLE, "");
         return STATUS_OK;
     }
@@ -748,6 +623,8 @@ enum status lane_round(struct lane *lane, bool must_publish, struct error *err)
         lane->retry_ms = options->retry_ms_max;
     if (status == STATUS_BUSY && lane->retry_ms > CONTENTION_RETRY_MS)
         lane->retry_ms = CONTENTION_RETRY_MS; /* whoever waits longer loses every race */
+    if (status == STATUS_TIMEOUT && lane->retry_ms > SILENCE_RETRY_MS)
+        lane->retry_ms = SILENCE_RETRY_MS; /* asking the log again costs little */
     if (lane_is_in_doubt(lane))
         lane->retry_ms = 1000;
     lane->retry_at_ns = env_mono_ns(publisher->env) + (int64_t)lane->retry_ms * 1000000;

@@ -94,30 +94,30 @@ void own_key(struct log_id log, const char *name, char out[96])
 }
 
 /* Where a value of ours is read from: the table's properties, or a snapshot's summary. */
-struct source {
+struct place {
     const struct iceberg_table *table;
     const struct iceberg_snapshot *snapshot; /* NULL: properties */
     struct log_id log;
 };
 
-static const char *source_get(const struct source *source, const char *name)
+static const char *place_get(const struct place *place, const char *name)
 {
     char key[96];
-    own_key(source->log, name, key);
-    return source->snapshot ? iceberg_snapshot_summary(source->snapshot, key)
-                            : iceberg_table_property(source->table, key);
+    own_key(place->log, name, key);
+    return place->snapshot ? iceberg_snapshot_summary(place->snapshot, key)
+                           : iceberg_table_property(place->table, key);
 }
 
 /* False: nothing of ours there. */
-static bool read_state(const struct source *source, struct own_state *state, struct error *err,
+static bool read_state(const struct place *place, struct own_state *state, struct error *err,
                        enum status *out_status)
 {
-    const char *positions = source_get(source, "positions");
-    const char *epoch = source_get(source, "epoch");
-    const char *digest = source_get(source, "digest");
-    const char *sequence = source_get(source, "sequence");
-    const char *row_sum = source_get(source, "row-sum");
-    const char *row_sum_schema = source_get(source, "row-sum-schema");
+    const char *positions = place_get(place, "positions");
+    const char *epoch = place_get(place, "epoch");
+    const char *digest = place_get(place, "digest");
+    const char *sequence = place_get(place, "sequence");
+    const char *row_sum = place_get(place, "row-sum");
+    const char *row_sum_schema = place_get(place, "row-sum-schema");
     uint64_t number = 0, schema = 0;
     *out_status = STATUS_OK;
     if (!positions)
@@ -128,7 +128,7 @@ static bool read_state(const struct source *source, struct own_state *state, str
         (row_sum && !hash128_from_text(row_sum, &state->row_sum))) {
         *out_status =
             error_set(err, STATUS_CORRUPT, "the table's record of this log cannot be read (%s)",
-                      source->snapshot ? "snapshot summary" : "properties");
+                      place->snapshot ? "snapshot summary" : "properties");
         return false;
     }
     if (row_sum_schema)
@@ -197,16 +197,16 @@ enum status own_state_read(const struct iceberg_table *table, struct log_id log,
                            uint32_t group_count, struct own_state *out_state, struct error *err)
 {
     struct own_state state = {.snapshot_id = -1}, by_summary = {.snapshot_id = -1};
-    struct source source = {.table = table, .log = log};
+    struct place place = {.table = table, .log = log};
     enum status status;
     const struct iceberg_snapshot *own;
-    state.has_property = read_state(&source, &state, err, &status);
+    state.has_property = read_state(&place, &state, err, &status);
     TRY(status);
     enum own_walk walk = walk_parents(table, log, state.has_property ? state.sequence : 0, &own);
     bool has_summary = false;
     if (own) {
-        source.snapshot = own;
-        has_summary = read_state(&source, &by_summary, err, &status);
+        place.snapshot = own;
+        has_summary = read_state(&place, &by_summary, err, &status);
         TRY(status);
     }
     if (has_summary && (!state.has_property || by_summary.sequence > state.sequence)) {
@@ -238,8 +238,8 @@ bool own_state_of_ancestor(const struct iceberg_table *table, struct log_id log,
     walk_parents(table, log, 0, &own);
     if (!own)
         return false;
-    struct source source = {.table = table, .snapshot = own, .log = log};
-    if (!read_state(&source, &state, &err, &status) || status != STATUS_OK)
+    struct place place = {.table = table, .snapshot = own, .log = log};
+    if (!read_state(&place, &state, &err, &status) || status != STATUS_OK)
         return false;
     state.has_summary = true;
     state.walk = WALK_FOUND;
@@ -254,17 +254,17 @@ bool own_commit_next(const struct iceberg_table *table, struct log_id log, uint3
                      const struct iceberg_snapshot **inout_snapshot, struct own_commit *out_commit)
 {
     const struct iceberg_snapshot *snapshot = *inout_snapshot;
-    struct source source = {.table = table, .log = log};
+    struct place place = {.table = table, .log = log};
     for (uint32_t steps = 0; steps <= table->snapshot_count; steps++) {
         snapshot = snapshot ? iceberg_table_snapshot(table, snapshot->parent_id) : table->current;
         if (!snapshot)
             return false;
         if (!is_own(snapshot, log))
             continue;
-        source.snapshot = snapshot;
-        const char *positions = source_get(&source, "positions");
-        const char *since = source_get(&source, "since");
-        struct own_commit commit = {.starts = source_get(&source, "starts")};
+        place.snapshot = snapshot;
+        const char *positions = place_get(&place, "positions");
+        const char *since = place_get(&place, "since");
+        struct own_commit commit = {.starts = place_get(&place, "starts")};
         if (!positions_from_text(positions, &commit.positions) ||
             commit.positions.count > group_count)
             return false;

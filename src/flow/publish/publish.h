@@ -15,7 +15,7 @@
 #include "lake/catalog/catalog.h"
 #include "lake/iceberg/iceberg.h"
 #include "lake/store/store.h"
-#include "log/wal/wal.h"
+#include "flow/source/source.h"
 
 struct publisher;
 
@@ -37,9 +37,13 @@ enum publish_state {
     PUBLISH_RETRYING,   /* the catalog or store answers errors; back-off */
     PUBLISH_HALTED,     /* E15 */
     PUBLISH_STOOD_DOWN, /* E6 */
+    PUBLISH_ELSEWHERE,  /* another server publishes the table */
 };
 
 struct publish_options {
+    /* Another server publishes the log, and acknowledges to it: no lane works here, `state_dir` is
+     * not touched, and neither catalog nor store is needed. */
+    bool is_elsewhere;
     const char *state_dir;               /* journal and checkpoints; made if missing */
     uint64_t interval_ms;                /* default 10,000 */
     uint64_t bytes;                      /* of payload that publish at once; default 128 MiB */
@@ -63,10 +67,10 @@ struct publish_options {
 
 struct publish_options publish_options_default(const char *state_dir);
 
-/* Opens the lanes of all tables. The catalog and store are borrowed. BUSY: another process has the
- * state directory. */
+/* Opens the lanes of all tables. The source, catalog and store are borrowed. BUSY: another process
+ * has the state directory. */
 enum status publisher_create(struct env *env, const struct publish_options *options,
-                             struct wal *wal, struct catalog *catalog, struct store *store,
+                             struct source *source, struct catalog *catalog, struct store *store,
                              const struct publish_table *tables, size_t table_count,
                              struct publisher **out_publisher, struct error *err) MUST_CHECK;
 /* Starts the publisher's threads. */
@@ -108,6 +112,7 @@ struct publish_lane_info {
     uint64_t commits_total, rows_total, files_total, retries_total, rebases_total;
     int64_t last_commit_wall_ms; /* 0: none yet */
     int64_t snapshot_id;         /* of the last own commit; -1: none */
+    int64_t acked_wall_ms; /* published elsewhere: the last acknowledgement since the start; or 0 */
 };
 
 size_t publisher_lane_count(const struct publisher *publisher);
@@ -149,6 +154,10 @@ struct publish_waiter {
 /* Asks for publication of a table up to (group, seq) at once. `waiter` must stay until `done`. */
 void publisher_wait(struct publisher *publisher, struct publish_waiter *waiter, uint32_t table_id,
                     uint32_t group, uint64_t seq);
+/* Published elsewhere: the other server has acknowledged something of the table. Any thread. */
+void publisher_acknowledged(struct publisher *publisher, uint32_t table_id);
+/* Does somebody wait for rows of the table? */
+bool publisher_is_awaited(struct publisher *publisher, uint32_t table_id);
 /* HALTED if this table's lane is; what an admission asks before `force`. */
 enum status publisher_check(struct publisher *publisher, uint32_t table_id,
                             struct error *err) MUST_CHECK;

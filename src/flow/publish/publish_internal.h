@@ -9,7 +9,8 @@
  *   row_sum.c    hashes of rows (E3)           columns.c  a table's columns at its birth
  *   commit.c     one commit, what it says      resolve.c  takeovers, operators' decisions
  *   fork.c       where copies of a log part    damage.c   files that do not verify
- *   receipt.c    how far a write has come
+ *   receipt.c    how far a write has come        standing.c how table and log stand to each other
+ *   elsewhere.c  where nothing is published
  */
 #ifndef SLUICE_FLOW_PUBLISH_INTERNAL_H
 #define SLUICE_FLOW_PUBLISH_INTERNAL_H
@@ -120,7 +121,7 @@ struct recovered {
 /* "sluice.<log id>.0.<name>-<incarnation>" */
 void recovered_key(struct log_id log, const char *name, uint64_t incarnation, char out[96]);
 /* Of a log that was recovered; `out_lost` as above. False: it never was. */
-bool recovered_here(struct wal *wal, struct positions *out_positions, struct buf *out_lost);
+bool recovered_here(struct source *source, struct positions *out_positions, struct buf *out_lost);
 /* Has another machine recovered this log, as the table shows? Then the log is fenced: FENCED. */
 enum status lane_check_fence(struct lane *lane, const struct own_state *own, struct error *err);
 enum status lane_fenced(struct lane *lane, struct error *err);
@@ -333,7 +334,8 @@ enum remedy {
 
 struct lane;
 /* Of a durability halt. */
-enum remedy lane_remedy(struct lane *lane, const struct own_state *own);
+enum status lane_remedy(struct lane *lane, const struct own_state *own, enum remedy *out_remedy,
+                        struct error *err) MUST_CHECK;
 void lane_set_state(struct lane *lane, enum publish_state state, const char *reason);
 /* HALTED or STOOD_DOWN, durably (E15). */
 void lane_stop(struct lane *lane, enum publish_state state, const char *reason, const char *remedy);
@@ -344,12 +346,26 @@ enum status lane_stand_down(struct lane *lane, struct error *err, const char *re
 /* E12: before any durability halt the table is read again for a while: BUSY until then. */
 enum status lane_doubt(struct lane *lane, struct error *err, const char *reason,
                        enum remedy remedy);
+/* The same for a log elsewhere that has let go of what is to be published: another publisher may
+ * have taken the table over. */
+enum status lane_doubt_source(struct lane *lane, struct error *err, const char *reason);
 /* The same for a commit that finds what the current snapshot refers to damaged; `err` says what. */
 enum status lane_doubt_append(struct lane *lane, struct error *err) MUST_CHECK;
 /* Tells options.changed and options.dropped. */
 void lane_tell(const struct lane *lane, enum publish_state state, const char *reason,
                const char *remedy);
 void lane_note_dropped(struct lane *lane, const char *columns);
+
+/* ---- elsewhere.c ---- */
+
+struct publisher;
+/* UNSUPPORTED: no lane works here. */
+enum status publisher_must_be_here(const struct publisher *publisher, struct error *err) MUST_CHECK;
+/* UNSUPPORTED: nor is the log here. */
+enum status publisher_must_have_log(const struct publisher *publisher,
+                                    struct error *err) MUST_CHECK;
+/* The log has heard that the table holds the entry. */
+bool lane_is_acknowledged(struct lane *lane, uint32_t group, uint64_t seq);
 
 /* ---- lane.c, commit.c, resolve.c, damage.c ---- */
 
@@ -394,7 +410,9 @@ struct lane {
     int64_t kept_sequence; /* the same, on disk */
     struct gap *gaps;      /* change under publisher->lock, too */
     size_t gap_count;
-    int64_t doubt_since_ns;   /* when a durability halt was first suspected; 0: not */
+    int64_t doubt_since_ns; /* when a durability halt was first suspected; 0: not */
+    int64_t
+        source_doubt_ns; /* since when a log elsewhere says that rows to publish are gone; or 0 */
     int64_t append_doubt_ns;  /* since when commits find the current snapshot damaged; or 0 */
     int64_t catalog_doubt_ns; /* the same for a damaged catalog, seen in commits */
     int64_t retry_at_ns;
@@ -406,18 +424,17 @@ struct lane {
 
 static inline bool lane_is_in_doubt(const struct lane *lane)
 {
-    return lane->doubt_since_ns || lane->append_doubt_ns;
+    return lane->doubt_since_ns || lane->append_doubt_ns || lane->source_doubt_ns;
 }
 
 struct publisher {
     struct env *env;
     struct publish_options options;
-    struct wal *wal;
+    struct source *source;
     struct catalog *catalog;
     struct store *store;
     struct log_id log;
     uint32_t group_count;
-    struct positions started; /* the log's ends when this process began, behind its NOOPs */
     char owner[OWNER_TEXT_BYTES];
     char state_dir[PATH_BYTES_MAX];
     struct env_file *lock_file;
@@ -463,11 +480,18 @@ enum status lane_load_table(struct lane *lane, struct iceberg_table **out_table,
 void lane_ack_positions(struct lane *lane, struct positions *out_committed, bool *out_has);
 /* Does the log show that it is its own? A position below what it still holds is not shown. */
 bool lane_is_ours(struct lane *lane, uint32_t group, struct wal_position position);
-enum decision lane_decide(struct lane *lane, const struct iceberg_table *table,
-                          const struct own_state *own, struct positions *out_from,
-                          char out_reason[400]);
+/* TIMEOUT: the source did not answer, or began anew meanwhile. */
+enum status lane_decide(struct lane *lane, const struct iceberg_table *table,
+                        const struct own_state *own, struct positions *out_from,
+                        char out_reason[400], enum decision *out_decision,
+                        struct error *err) MUST_CHECK;
+bool lane_is_in_own_directory(const struct lane *lane, const struct own_state *own);
+/* The log's ends; what lane_pending counts afterwards reaches up to them at least. */
+void lane_ends(struct lane *lane, struct positions *out_end);
+enum status lane_halt_on_damage(struct lane *lane, struct error *err) MUST_CHECK;
 /* The table has what this log never wrote: another copy of the log has gone on (E7). */
-bool lane_is_other_history(struct lane *lane, const struct own_state *own);
+enum status lane_is_other_history(struct lane *lane, const struct own_state *own, bool *out_is,
+                                  struct error *err) MUST_CHECK;
 void lane_wake_waiters(struct lane *lane);
 /* Removes data files named by `prefix`, and metadata of losing attempts of the record. */
 enum status lane_delete_files(struct lane *lane, const struct iceberg_table *table,
@@ -493,9 +517,10 @@ enum status publisher_go_on_as_new(struct publisher *publisher, struct log_id *o
                                    struct error *err) MUST_CHECK;
 /* Where the log started anew within (from, to]: what tells copies of a log apart (fork.c). No row
  * of the table lies between `from` and *out_since, from which on every start is in `out_starts`
- * ("group:seq:chain;..."). False: the log cannot tell. */
-bool range_starts(struct lane *lane, const struct positions *from, const struct positions *to,
-                  struct positions *out_since, struct buf *out_starts);
+ * ("group:seq:chain;..."). *out_is_told false: the log cannot tell. */
+enum status range_starts(struct lane *lane, const struct positions *from,
+                         const struct positions *to, struct positions *out_since,
+                         struct buf *out_starts, bool *out_is_told, struct error *err) MUST_CHECK;
 /* What the lane keeps on disk, at a start. Files that do not verify halt it. */
 enum status lane_load_files(struct lane *lane, struct error *err) MUST_CHECK;
 /* Ends a halt of damage: what the lane's own files no longer tell is taken from table and log, and

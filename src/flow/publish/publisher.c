@@ -206,6 +206,8 @@ static void set_work_until(struct publisher *publisher, int64_t until_ns)
 enum status publisher_start(struct publisher *publisher, struct error *err)
 {
     size_t most = size_min(publisher->lane_count, PUBLISH_THREADS_MAX);
+    if (publisher->options.is_elsewhere)
+        return STATUS_OK;
     publisher->must_stop = false;
     while (publisher->thread_count < size_min(publisher->options.threads, most)) {
         enum status status = env_thread_start(publisher->env, "publish", publisher_main, publisher,
@@ -259,7 +261,11 @@ static enum status open_lane(struct publisher *publisher, const struct publish_t
     lane->definition = definition;
     snprintf(lane->name, sizeof lane->name, "%s.%s", definition->ns, definition->name);
     lane->info.snapshot_id = -1;
-    TRY(wal_table_open(publisher->wal, lane->name, &lane->table_id, err));
+    TRY(source_table_open(publisher->source, lane->name, &lane->table_id, err));
+    if (publisher->options.is_elsewhere) {
+        lane->state = PUBLISH_ELSEWHERE;
+        return STATUS_OK;
+    }
     TRY(lane_load_files(lane, err));
     if (lane->checkpoint.exists) {
         lane->epoch = lane->checkpoint.epoch;
@@ -272,7 +278,7 @@ static enum status open_lane(struct publisher *publisher, const struct publish_t
 }
 
 enum status publisher_create(struct env *env, const struct publish_options *options,
-                             struct wal *wal, struct catalog *catalog, struct store *store,
+                             struct source *source, struct catalog *catalog, struct store *store,
                              const struct publish_table *tables, size_t table_count,
                              struct publisher **out_publisher, struct error *err)
 {
@@ -282,11 +288,11 @@ enum status publisher_create(struct env *env, const struct publish_options *opti
         return error_set(err, STATUS_NO_MEMORY, "publisher: out of memory");
     publisher->env = env;
     publisher->options = *options;
-    publisher->wal = wal;
+    publisher->source = source;
     publisher->catalog = catalog;
     publisher->store = store;
-    publisher->log = wal_log_id(wal);
-    publisher->group_count = wal_group_count(wal);
+    publisher->log = source_log_id(source);
+    publisher->group_count = source_group_count(source);
     snprintf(publisher->state_dir, sizeof publisher->state_dir, "%s", options->state_dir);
     publisher->lock = env_mutex_create(env);
     publisher->wake = env_cond_create(env);
@@ -300,10 +306,7 @@ enum status publisher_create(struct env *env, const struct publish_options *opti
     else if (publisher->group_count > PUBLISH_GROUPS_MAX)
         status = error_set(err, STATUS_UNSUPPORTED, "at most %d groups can be published",
                            (int)PUBLISH_GROUPS_MAX);
-    publisher->started.count = publisher->group_count;
-    for (uint32_t g = 0; status == STATUS_OK && g < publisher->group_count; g++)
-        publisher->started.at[g] = wal_synced_end(wal, g);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !options->is_elsewhere)
         status = lock_state(publisher, err);
     for (size_t i = 0; i < table_count && status == STATUS_OK; i++) {
         status = open_lane(publisher, &tables[i], &publisher->lanes[i], err);
@@ -342,6 +345,7 @@ void publisher_stop(struct publisher *publisher, bool with_last_round, uint64_t 
     int64_t deadline_ns = now_ns + (int64_t)timeout_ms * 1000000;
     threads_stop(publisher);
     set_work_until(publisher, deadline_ns);
+    with_last_round &= !publisher->options.is_elsewhere;
     for (size_t i = 0; with_last_round && i < publisher->lane_count; i++) {
         struct lane *lane = &publisher->lanes[i];
         now_ns = env_mono_ns(publisher->env);
@@ -385,7 +389,7 @@ static bool run_lanes(struct publisher *publisher, bool is_first, int64_t give_u
             is_in_doubt = true;
             continue;
         }
-        lane->doubt_since_ns = lane->append_doubt_ns = 0;
+        lane->doubt_since_ns = lane->append_doubt_ns = lane->source_doubt_ns = 0;
         bool is_halted = status == STATUS_HALTED || status == STATUS_FENCED;
         if (status == STATUS_OK || is_halt(*inout_worst))
             continue;
@@ -398,6 +402,7 @@ static bool run_lanes(struct publisher *publisher, bool is_first, int64_t give_u
 enum status publisher_run_once(struct publisher *publisher, struct error *err)
 {
     enum status worst = STATUS_OK;
+    TRY(publisher_must_be_here(publisher, err));
     CHECK(publisher->thread_count == 0);
     uint64_t confirm_ms = publisher->options.halt_confirm_ms;
     uint64_t step_ms = confirm_ms < DOUBT_LOOK_MS ? confirm_ms + 1 : DOUBT_LOOK_MS;
@@ -425,9 +430,13 @@ static struct lane *lane_of(struct publisher *publisher, uint32_t table_id)
     return NULL;
 }
 
-static bool is_settled(const struct lane *lane, const struct publish_waiter *waiter,
+static bool is_settled(struct lane *lane, const struct publish_waiter *waiter,
                        enum status *out_status)
 {
+    if (lane->publisher->options.is_elsewhere) {
+        *out_status = STATUS_OK;
+        return lane_is_acknowledged(lane, waiter->group, waiter->seq);
+    }
     if (waiter->group < lane->checkpoint.committed.count && lane->checkpoint.exists &&
         lane->checkpoint.committed.at[waiter->group].seq >= waiter->seq) {
         *out_status = STATUS_OK;
@@ -456,6 +465,8 @@ void publisher_wait(struct publisher *publisher, struct publish_waiter *waiter, 
     env_unlock(publisher->lock);
     if (is_stopped)
         waiter->done(waiter, STATUS_HALTED);
+    else if (publisher->options.is_elsewhere)
+        lane_wake_waiters(lane); /* the acknowledgement may have come before */
 }
 
 /* On the thread that works on the lane, which alone changes its checkpoint. */
@@ -513,9 +524,15 @@ bool publisher_lane_at(struct publisher *publisher, size_t index,
         return false;
     struct lane *lane = &publisher->lanes[index];
     struct wal_pending pending = lane_pending(lane);
-    uint64_t pinned = wal_pinned_bytes(publisher->wal, lane->table_id);
+    struct wal *wal = source_wal(publisher->source);
+    uint64_t pinned = wal ? wal_pinned_bytes(wal, lane->table_id) : 0;
+    struct wal_ack ack;
+    if (!source_ack_get(publisher->source, lane->table_id, 0, &ack))
+        ack = (struct wal_ack){0};
     env_lock(publisher->lock);
     *out_info = lane->info;
+    if (publisher->options.is_elsewhere)
+        out_info->committed = ack.committed;
     out_info->pinned_bytes = pinned;
     out_info->lag_rows = pending.rows;
     out_info->lag_bytes = pending.bytes;

@@ -38,7 +38,7 @@ static enum status take_schema(struct lane *lane, struct range *range, uint64_t 
     range->schema = arena_alloc_zero(&range->arena, 1, sizeof *range->schema);
     if (!range->schema)
         return out_of_memory(err);
-    enum status status = wal_schema_get(lane->publisher->wal, fingerprint, &message, err);
+    enum status status = source_schema_get(lane->publisher->source, fingerprint, &message, err);
     if (status == STATUS_OK)
         status = arrow_ipc_read_schema(span_of(message.data, message.length), &limits,
                                        &range->arena, range->schema, &used, err);
@@ -122,16 +122,16 @@ static bool is_full(const struct range *range, const struct wal_view *next, uint
 
 /* Reads one group until its end, the limit or another schema; *out_is_full in the last two cases.
  */
-static enum status read_group(struct lane *lane, uint32_t group, uint64_t after, uint64_t bytes_max,
-                              struct range *range, struct sha256 *sha, bool *out_is_full,
-                              struct error *err)
+static enum status read_group(struct lane *lane, uint32_t group, struct wal_position after,
+                              uint64_t bytes_max, struct range *range, struct sha256 *sha,
+                              bool *out_is_full, struct error *err)
 {
-    struct wal_scan *scan = NULL;
+    struct source_scan *scan = NULL;
     struct wal_view view;
     enum status status;
-    TRY(wal_scan_open(lane->publisher->wal, group, lane->table_id, after, &scan, err));
+    TRY(source_scan_open(lane->publisher->source, group, lane->table_id, after, &scan, err));
     for (;;) {
-        status = wal_scan_next(scan, &view, err);
+        status = source_scan_next(scan, &view, err);
         if (status == STATUS_NOT_FOUND) {
             status = STATUS_OK;
             break;
@@ -147,7 +147,7 @@ static enum status read_group(struct lane *lane, uint32_t group, uint64_t after,
         TRY_OR_DONE(status, add_entry(range, &view, sha, err));
     }
 done:
-    wal_scan_close(scan);
+    source_scan_close(scan);
     return status;
 }
 
@@ -163,16 +163,16 @@ enum status range_read(struct lane *lane, const struct positions *from, uint64_t
     if (!sha256_init(&sha))
         return out_of_memory(err);
     for (uint32_t group = 0; group < from->count && !is_at_limit && status == STATUS_OK; group++) {
-        uint64_t after = from->at[group].seq;
+        struct wal_position after = from->at[group];
         const struct checkpoint *checkpoint = &lane->checkpoint;
         struct wal_ack ack;
         /* Nothing of ours lies between committed and through (E7). */
-        if (checkpoint->exists && checkpoint->through.at[group].seq > after &&
+        if (checkpoint->exists && checkpoint->through.at[group].seq > after.seq &&
             position_equal(checkpoint->committed.at[group], from->at[group]))
-            after = checkpoint->through.at[group].seq;
-        if (wal_ack_get(lane->publisher->wal, lane->table_id, group, &ack) &&
-            ack.through.seq > after && position_equal(ack.committed, from->at[group]))
-            after = ack.through.seq;
+            after = checkpoint->through.at[group];
+        if (source_ack_get(lane->publisher->source, lane->table_id, group, &ack) &&
+            ack.through.seq > after.seq && position_equal(ack.committed, from->at[group]))
+            after = ack.through;
         status = read_group(lane, group, after, bytes_max, &range, &sha, &is_at_limit, err);
     }
     if (status != STATUS_OK) {

@@ -16,7 +16,7 @@ enum { CLAIM_MS = 10000 };
 static struct epoch next_epoch(const struct lane *lane, const struct own_state *own)
 {
     const struct epoch known[] = {own->epoch, lane->checkpoint.epoch, lane->record.epoch};
-    struct epoch epoch = {.incarnation = wal_incarnation(lane->publisher->wal)};
+    struct epoch epoch = {.incarnation = source_incarnation(lane->publisher->source)};
     for (size_t i = 0; i < COUNT_OF(known); i++) {
         if (known[i].incarnation > epoch.incarnation)
             epoch.incarnation = known[i].incarnation;
@@ -36,8 +36,8 @@ enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table
     char reason[400];
     TRY(lane_check_fence(lane, inout_own, err));
     struct epoch epoch = next_epoch(lane, inout_own);
-    enum decision decision = lane_decide(lane, *inout_table, inout_own, &positions, reason);
-    UNUSED(decision); /* the caller has looked; this is for the positions, zeros filled in */
+    enum decision decision; /* the caller has looked; this is for the positions, zeros filled in */
+    TRY(lane_decide(lane, *inout_table, inout_own, &positions, reason, &decision, err));
     TRY(commit_statement(lane, *inout_table, inout_own, &positions, epoch, &after, err));
     lane->epoch = epoch;
     struct checkpoint checkpoint = {
@@ -233,13 +233,14 @@ static struct lane *find_lane(struct publisher *publisher, const char *table)
 static enum status find_chain(struct publisher *publisher, uint32_t group,
                               struct wal_position *inout_position, struct error *err)
 {
-    uint64_t seq = inout_position->seq, end = wal_synced_end(publisher->wal, group).seq;
+    uint64_t seq = inout_position->seq, end = source_end(publisher->source, group).seq;
     if (seq == 0)
         return STATUS_OK;
     if (seq > end)
         return error_set(err, STATUS_USAGE, "group %u of this log ends at %llu", group,
                          (unsigned long long)end);
-    enum status status = wal_chain_at(publisher->wal, group, seq, &inout_position->chain, err);
+    enum status status =
+        source_chain_at(publisher->source, group, seq, &inout_position->chain, err);
     if (status == STATUS_NOT_FOUND)
         return error_set(err, STATUS_RECLAIMED, "the log no longer holds entry %u/%llu", group,
                          (unsigned long long)seq);
@@ -279,9 +280,9 @@ static enum status decided_positions(struct lane *lane, const struct iceberg_tab
         break;
     }
     for (uint32_t g = 0; g < out->count; g++) { /* what follows must still be in the log */
-        struct wal_scan *scan = NULL;
-        TRY(wal_scan_open(publisher->wal, g, lane->table_id, out->at[g].seq, &scan, err));
-        wal_scan_close(scan);
+        struct source_scan *scan = NULL;
+        TRY(source_scan_open(publisher->source, g, lane->table_id, out->at[g], &scan, err));
+        source_scan_close(scan);
     }
     return STATUS_OK;
 }
@@ -290,21 +291,22 @@ static enum status decided_positions(struct lane *lane, const struct iceberg_tab
 static enum status check_decided(struct lane *lane, const struct positions *positions,
                                  struct error *err)
 {
-    struct wal *wal = lane->publisher->wal;
+    struct source *source = lane->publisher->source;
     struct wal_damage damage;
-    uint64_t chain;
-    struct error ignored;
     for (uint32_t g = 0; g < positions->count; g++) {
         struct wal_position at = positions->at[g];
-        bool is_foreign = at.seq > wal_synced_end(wal, g).seq ||
-                          (at.seq && wal_chain_at(wal, g, at.seq, &chain, &ignored) == STATUS_OK &&
-                           chain != at.chain);
-        if (is_foreign)
+        uint64_t chain = at.chain;
+        enum status status = at.seq ? source_chain_at(source, g, at.seq, &chain, err) : STATUS_OK;
+        if (status == STATUS_TIMEOUT)
+            return status;
+        if (at.seq > source_end(source, g).seq || (status == STATUS_OK && chain != at.chain))
             return error_set(err, STATUS_HALTED,
                              "%s holds what this log never wrote; stop the server, sluice log fork "
                              "--confirm, start the server",
                              lane->name);
-        if (wal_damage_above(wal, g, lane->table_id, at.seq, &damage))
+        bool is_damaged;
+        TRY(source_damage_above(source, lane->table_id, g, at.seq, &damage, &is_damaged, err));
+        if (is_damaged)
             return error_set(err, STATUS_HALTED,
                              "the log is damaged still: %.160s; stop the server, sluice log repair "
                              "--confirm, start the server, then this again",
@@ -322,6 +324,7 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
     struct own_state own = {.snapshot_id = -1};
     struct positions positions;
     enum status status;
+    TRY(source_refresh(publisher->source, err));
     lane->is_deciding = true;
     status =
         with_rebind ? lane_load_or_create(lane, &table, err) : lane_load_table(lane, &table, err);
@@ -330,6 +333,7 @@ static enum status resolve(struct lane *lane, bool with_rebind, enum publish_dec
     status = own_state_read(table, publisher->log, publisher->group_count, &own, err);
     if (status != STATUS_OK) /* unreadable properties are what the decision replaces */
         own = (struct own_state){.snapshot_id = -1, .positions = {.count = publisher->group_count}};
+    TRY_OR_DONE(status, source_refresh(publisher->source, err)); /* younger than the table */
     TRY_OR_DONE(status, lane_check_fence(lane, &own, err));
     TRY_OR_DONE(status,
                 decided_positions(lane, table, &own, decision, group, from_seq, &positions, err));
@@ -361,6 +365,7 @@ static enum status resolve_halted(struct lane *lane, bool with_rebind,
                                   struct error *err)
 {
     enum status status;
+    TRY(publisher_must_be_here(lane->publisher, err));
     TRY(lane_claim(lane, CLAIM_MS, err));
     if (lane->state != PUBLISH_HALTED && lane->state != PUBLISH_STOOD_DOWN)
         status = error_set(err, STATUS_USAGE, "%s is not halted", lane->name);

@@ -19,10 +19,7 @@ enum { CLAIM_MS = 10000 };
 /* Up to where the log has let go of what the lane did not publish. */
 static uint64_t through_of(const struct lane *lane, uint32_t group)
 {
-    struct wal_ack ack = {0};
-    if (!wal_ack_get(lane->publisher->wal, lane->table_id, group, &ack))
-        return 0;
-    return ack.through.seq > ack.committed.seq ? ack.through.seq : ack.committed.seq;
+    return source_done_through(lane->publisher->source, lane->table_id, group);
 }
 
 void gaps_put(const struct lane *lane, struct buf *out)
@@ -80,22 +77,24 @@ enum status gaps_add(struct lane *lane, const struct gap *gap, struct error *err
 }
 
 /* Entries of the table in (from, to]: what is given up of one group. */
-static void weigh(struct lane *lane, uint32_t group, uint64_t from, uint64_t to,
-                  struct publish_trim *trim)
+static enum status weigh(struct lane *lane, uint32_t group, uint64_t from, uint64_t to,
+                         struct publish_trim *trim, struct error *err)
 {
-    struct wal *wal = lane->publisher->wal;
-    struct wal_pending all = wal_pending(wal, group, lane->table_id, from);
-    struct wal_pending behind = wal_pending(wal, group, lane->table_id, to);
+    struct source *source = lane->publisher->source;
+    struct wal_pending all, behind;
+    TRY(source_pending(source, lane->table_id, group, from, &all, err));
+    TRY(source_pending(source, lane->table_id, group, to, &behind, err));
     trim->entries += all.entries - behind.entries;
     trim->rows += all.rows - behind.rows;
+    return STATUS_OK;
 }
 
 static enum status trim_group(struct lane *lane, uint32_t group, uint64_t before,
                               struct wal_ack *inout_ack, struct publish_trim *trim,
                               struct error *err)
 {
-    struct wal *wal = lane->publisher->wal;
-    struct wal_position end = wal_synced_end(wal, group);
+    struct source *source = lane->publisher->source;
+    struct wal_position end = source_end(source, group);
     uint64_t from = through_of(lane, group);
     struct publish_trim one = {0};
     if (lane->record.exists && lane->record.is_descriptor && lane->record.to.at[group].seq > from)
@@ -104,11 +103,11 @@ static enum status trim_group(struct lane *lane, uint32_t group, uint64_t before
         end = (struct wal_position){.seq = before - 1};
     if (end.seq <= from)
         return STATUS_OK;
-    weigh(lane, group, from, end.seq, &one);
+    TRY(weigh(lane, group, from, end.seq, &one, err));
     if (one.entries == 0)
         return STATUS_OK;
     if (!end.chain)
-        TRY(wal_chain_at(wal, group, end.seq, &end.chain, err));
+        TRY(source_chain_at(source, group, end.seq, &end.chain, err));
     struct gap gap = {.group = group, .first = from + 1, .last = end.seq};
     TRY(gaps_add(lane, &gap, err));
     inout_ack->through = end;
@@ -162,15 +161,16 @@ static enum status trim_lane(struct lane *lane, uint64_t before, struct publish_
 {
     struct publisher *publisher = lane->publisher;
     struct wal_ack acks[PUBLISH_GROUPS_MAX] = {0};
+    TRY(source_refresh(publisher->source, err));
     for (uint32_t g = 0; g < publisher->group_count; g++) {
-        if (!wal_ack_get(publisher->wal, lane->table_id, g, &acks[g]))
+        if (!source_ack_get(publisher->source, lane->table_id, g, &acks[g]))
             acks[g] = (struct wal_ack){0};
         TRY(trim_group(lane, g, before, &acks[g], trim, err));
     }
     if (trim->entries == 0)
         return STATUS_OK;
-    TRY(gaps_save(lane, err));                                     /* 1 */
-    TRY(wal_ack_table(publisher->wal, lane->table_id, acks, err)); /* 2 */
+    TRY(gaps_save(lane, err));                                           /* 1 */
+    TRY(source_ack_table(publisher->source, lane->table_id, acks, err)); /* 2 */
     TRY(pass_gap(lane, acks, err));
     tell_waiters(lane); /* 3 */
     return STATUS_OK;
@@ -181,6 +181,7 @@ enum status publisher_trim(struct publisher *publisher, const char *table, uint6
                            void *context, struct error *err)
 {
     bool is_known = !table;
+    TRY(publisher_must_be_here(publisher, err));
     for (size_t i = 0; i < publisher->lane_count; i++) {
         struct lane *lane = &publisher->lanes[i];
         struct publish_trim trim = {0};

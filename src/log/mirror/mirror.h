@@ -180,11 +180,14 @@ struct mirror_problem {
     char text[256]; /* the object, or the bytes, and what is wrong */
 };
 
+enum { MIRROR_TOKEN_BYTES = 33 }; /* of a recovery: 32 hex digits and their NUL */
+
 /* What a mirror has of one log. */
 struct mirror_plan {
     struct mirror_head head;
     char root[STORE_URI_BYTES_MAX]; /* of the log, without a slash at its end */
     uint64_t incarnation;           /* the highest that an object or the head bears */
+    uint64_t claimed;               /* the highest that a recovery took, whatever became of it */
     struct mirror_header *ranges;   /* by segment, incarnation and place; what their names say */
     size_t range_count, range_capacity;
     struct mirror_header *states; /* the one that counts, if it verifies, first */
@@ -211,6 +214,10 @@ enum status mirror_fetch(struct env *env, struct store *store, struct mirror_pla
                          const char *dir, struct error *err) MUST_CHECK;
 /* What of it is proven, after mirror_fetch: fills proven_... of `restore`, log id and groups. */
 void mirror_plan_prove(const struct mirror_plan *plan, struct wal_restore *restore);
+/* Takes an incarnation for the recovery that bears `token`; again is fine. BUSY: another one has
+ * it. */
+enum status mirror_claim(struct store *store, const struct mirror_plan *plan, uint64_t incarnation,
+                         const char token[MIRROR_TOKEN_BYTES], struct error *err) MUST_CHECK;
 /* Raises the head's incarnation: from then on the writer before confirms nothing more. BUSY:
  * somebody raised it since the plan was made. */
 enum status mirror_head_raise(struct env *env, struct store *store, const struct mirror_plan *plan,

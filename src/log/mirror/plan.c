@@ -118,11 +118,24 @@ static bool put(struct mirror_header **items, size_t *count, size_t *capacity,
     return true;
 }
 
+/* "claims/N" */
+static bool parse_claim(const char *name, uint64_t *out_incarnation)
+{
+    static const char folder[] = "claims/";
+    size_t length = sizeof folder - 1;
+    return strncmp(name, folder, length) == 0 &&
+           parse_u64(name + length, strlen(name + length), out_incarnation);
+}
+
 static enum status list_one(void *context, const struct store_object *object, struct error *err)
 {
     struct mirror_plan *plan = context;
+    const char *name = object->uri + strlen(plan->root) + 1;
     struct mirror_header header;
-    if (!mirror_name_parse(span_of_text(object->uri + strlen(plan->root) + 1), &header))
+    uint64_t claimed;
+    if (parse_claim(name, &claimed) && claimed > plan->claimed)
+        plan->claimed = claimed;
+    if (!mirror_name_parse(span_of_text(name), &header))
         return STATUS_OK;
     if (header.incarnation > plan->incarnation)
         plan->incarnation = header.incarnation;
@@ -193,6 +206,23 @@ void mirror_plan_destroy(struct mirror_plan *plan)
     mem_free(plan->segments);
     mem_free(plan->problems);
     mem_free(plan);
+}
+
+enum status mirror_claim(struct store *store, const struct mirror_plan *plan, uint64_t incarnation,
+                         const char token[MIRROR_TOKEN_BYTES], struct error *err)
+{
+    char uri[STORE_URI_BYTES_MAX], name[40];
+    struct buf found = {0};
+    snprintf(name, sizeof name, "claims/%llu", (unsigned long long)incarnation);
+    TRY(store_uri_join(plan->root, name, uri, err));
+    enum status status = store_put_if_absent(store, uri, token, strlen(token), err);
+    if (status != STATUS_EXISTS)
+        return status;
+    status = store_get(store, uri, MIRROR_TOKEN_BYTES, &found, err);
+    if (status == STATUS_OK && !span_equal(span_of(found.data, found.length), span_of_text(token)))
+        status = error_set(err, STATUS_BUSY, "another recovery of this log began meanwhile");
+    buf_deinit(&found);
+    return status;
 }
 
 enum status mirror_head_raise(struct env *env, struct store *store, const struct mirror_plan *plan,

@@ -503,12 +503,29 @@ bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t aft
     return false;
 }
 
-struct wal_pending wal_pending(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after)
+/* The table's entries in the run from `index` on. */
+static void pending_add(struct wal_pending *pending, const struct run *run,
+                        const struct segment_table *table, uint32_t index)
+{
+    if (index == table->first) {
+        pending->entries += table->entries;
+        pending->rows += table->rows;
+        pending->bytes += table->bytes;
+        return;
+    }
+    for (;; index = run->entries[index].next) {
+        pending->entries++;
+        pending->rows += run->entries[index].rows;
+        pending->bytes += run->entries[index].payload_bytes;
+        if (index == table->last)
+            return;
+    }
+}
+
+struct wal_pending index_pending(const struct wal *wal, uint32_t group, uint32_t table_id,
+                                 uint64_t after)
 {
     struct wal_pending pending = {0};
-    if (group >= wal->group_count || table_id == 0)
-        return pending;
-    env_lock(wal->lock);
     const struct group *of = &wal->groups[group];
     for (size_t at = runs_above(of, after); at < of->run_count; at++) {
         const struct run *run = of->runs[at];
@@ -520,22 +537,20 @@ struct wal_pending wal_pending(struct wal *wal, uint32_t group, uint32_t table_i
             pending.oldest_wall_ns =
                 run->segment->created_wall_ns + (int64_t)run->entries[index].age_ms * 1000000;
         pending.last_seq = table->last_seq;
-        if (index == table->first) {
-            pending.entries += table->entries;
-            pending.rows += table->rows;
-            pending.bytes += table->bytes;
-            continue;
-        }
-        for (;; index = run->entries[index].next) {
-            pending.entries++;
-            pending.rows += run->entries[index].rows;
-            pending.bytes += run->entries[index].payload_bytes;
-            if (index == table->last)
-                break;
-        }
+        pending_add(&pending, run, table, index);
     }
-    env_unlock(wal->lock);
     return pending;
+}
+
+uint64_t segment_bytes_above(const struct segment *segment, const struct segment_table *table,
+                             uint64_t after)
+{
+    struct wal_pending pending = {0};
+    const struct run *run = segment_run_find(segment, table->group);
+    uint32_t index;
+    if (run && table_entry_above(run, table->table_id, after, &index))
+        pending_add(&pending, run, table, index);
+    return pending.bytes;
 }
 
 /* ---- tables and schemas ---- */

@@ -89,6 +89,17 @@ uint32_t wal_table_find(struct wal *wal, const char *name)
     return id;
 }
 
+struct wal_pending wal_pending(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after)
+{
+    struct wal_pending pending = {0};
+    if (group >= wal->group_count || table_id == 0)
+        return pending;
+    env_lock(wal->lock);
+    pending = index_pending(wal, group, table_id, after);
+    env_unlock(wal->lock);
+    return pending;
+}
+
 struct wal_usage wal_usage(struct wal *wal)
 {
     env_lock(wal->lock);

@@ -14,9 +14,10 @@
  *   number >  F         TORN_TAIL: cut here; later segments are dropped (nothing in them
  *                       was acknowledged)
  *
- * An active segment is never written to again but for its footer: in place if all it holds is at or
- * below F, else what counts is copied to a new file first, because what was read past F came from a
- * page cache that may not be the disk (L22). Everything is synced before wal_recover returns.
+ * An active segment is never written to again but for its footer. What was read past F came from a
+ * page cache that may not be the disk (L22): it is read once more, past the cache, and if that
+ * cannot be done, or gives something else, what counts is copied to a new file. Everything is
+ * synced before wal_recover returns.
  */
 #include <stdio.h>
 
@@ -266,6 +267,41 @@ static enum status seal_copy(struct wal *wal, const struct walk *walk, const str
     return files_remove(wal->env, from, err);
 }
 
+/* Where what counts and no floor proves begins. */
+static uint64_t proven_end(const struct walk *walk)
+{
+    for (size_t i = 0; i < walk->unit_count; i++)
+        if (walk->units[i].header.number > walk->floor)
+            return walk->units[i].offset < walk->end ? walk->units[i].offset : walk->end;
+    return walk->end;
+}
+
+/* L22: the disk, asked past the page cache, gives back what counts from `offset` on; then a sync is
+ * all that is missing. False if it gives something else, or cannot be asked. */
+static bool is_on_disk(struct wal *wal, const struct walk *walk, uint64_t offset)
+{
+    enum { CHUNK = 1 << 20 };
+    char path[PATH_BYTES_MAX];
+    struct env_file *file = NULL;
+    struct error ignored;
+    if (offset == walk->end)
+        return true;
+    uint8_t *chunk = mem_alloc_aligned(WAL_BLOCK, CHUNK);
+    wal_segment_path(wal, walk->segment->identity.id, SEGMENT_ACTIVE, path);
+    bool is_same =
+        chunk && env_open(wal->env, path, ENV_READ | ENV_DIRECT, &file, &ignored) == STATUS_OK;
+    while (is_same && offset < walk->end) {
+        size_t wanted = size_min((size_t)(walk->end - offset), CHUNK), got;
+        is_same = env_read(file, offset, chunk, (size_t)align_up(wanted, WAL_BLOCK), &got,
+                           &ignored) == STATUS_OK &&
+                  got >= wanted && memcmp(chunk, walk->data + offset, wanted) == 0;
+        offset += wanted;
+    }
+    env_close(file);
+    mem_free(chunk);
+    return is_same;
+}
+
 static enum status seal_in_place(struct wal *wal, const struct walk *walk, const struct buf *footer,
                                  struct error *err)
 {
@@ -301,9 +337,8 @@ static enum status seal_recovered(struct walk *walk, struct error *err)
     segment->sealed_wall_ns = env_wall_ns(wal->env);
     footer_encode(wal, segment, walk->end, walk->last + 1, segment->sealed_wall_ns, 0, &footer);
     TRY_OR_DONE(status, buf_status(&footer, "log: footer", err));
-    bool is_proven = !walk->is_cut && walk->accepted <= walk->floor;
-    status =
-        is_proven ? seal_in_place(wal, walk, &footer, err) : seal_copy(wal, walk, &footer, err);
+    status = is_on_disk(wal, walk, proven_end(walk)) ? seal_in_place(wal, walk, &footer, err)
+                                                     : seal_copy(wal, walk, &footer, err);
     if (status != STATUS_OK)
         goto done;
     wal_segment_path(wal, segment->identity.id, SEGMENT_SEALED, path);

@@ -533,41 +533,6 @@ enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t
     return STATUS_OK;
 }
 
-enum status wal_entry_at(struct wal *wal, uint32_t group, uint64_t seq, struct wal_view *out_view,
-                         struct error *err)
-{
-    struct record record;
-    if (group >= wal->group_count || seq == 0)
-        return error_set(err, STATUS_INVALID, "log: group %u of %u", group, wal->group_count);
-    enum status status = header_read(wal, group, seq, &record, err);
-    /* Only now: it may have gone while it was looked for. */
-    env_lock(wal->lock);
-    const struct damage *damage = damage_within(wal, group, 0, seq - 1, seq);
-    if (damage)
-        status = error_set(err, STATUS_CORRUPT, "log: group %u: %llu is damaged: %s", group,
-                           (unsigned long long)seq, damage->where);
-    else if (reclaimed_below(wal, group, seq) == seq)
-        status = error_set(err, STATUS_RECLAIMED, "log: group %u: %llu is reclaimed", group,
-                           (unsigned long long)seq);
-    else if (void_above(wal, group, seq - 1, seq))
-        status = error_set(err, STATUS_NOT_FOUND, "log: group %u: %llu is void", group,
-                           (unsigned long long)seq);
-    env_unlock(wal->lock);
-    TRY(status);
-    *out_view = (struct wal_view){.type = (enum wal_entry_type)record.type,
-                                  .group = record.group,
-                                  .table_id = record.table_id,
-                                  .rows = record.rows,
-                                  .seq = record.seq,
-                                  .term = record.term,
-                                  .chain = record.chain,
-                                  .schema_fingerprint = record.schema_fingerprint,
-                                  .time_min_us = record.time_min_us,
-                                  .time_max_us = record.time_max_us,
-                                  .payload_crc = record.payload_crc};
-    return STATUS_OK;
-}
-
 enum status wal_term_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_term,
                         struct error *err)
 {

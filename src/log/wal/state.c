@@ -386,7 +386,10 @@ enum status state_put_ack(struct wal *wal, uint32_t table_id, const struct wal_a
     buf_deinit(&record);
     TRY(status);
     env_lock(wal->lock);
+    backlog_let_go(wal, table_id, acks);
     status = state_apply_ack(wal, table_id, acks, err);
+    if (status != STATUS_OK)
+        backlog_recount(wal);
     env_unlock(wal->lock);
     return status;
 }

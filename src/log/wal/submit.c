@@ -66,7 +66,7 @@ static const char *refusal_reason(const struct wal *wal)
 }
 
 /* Lock held. */
-static enum status submission_admit(struct wal *wal, const struct wal_submission *submission,
+static enum status submission_admit(struct wal *wal, struct wal_submission *submission,
                                     struct error *err)
 {
     if (!wal->is_accepting && !submission_control(submission))
@@ -89,7 +89,7 @@ static enum status submission_admit(struct wal *wal, const struct wal_submission
         return error_set(err, STATUS_BUSY, "log: queue is full");
     if (wal->queue_bytes + bytes + WAL_BLOCK > wal->room_left && !writer_may_grow(wal, bytes))
         return error_set(err, STATUS_NO_SPACE, "log: %s", refusal_reason(wal));
-    return STATUS_OK;
+    return backlog_take_in(wal, submission, err);
 }
 
 static void enqueue(struct wal *wal, struct wal_submission *submission)

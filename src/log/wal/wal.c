@@ -438,7 +438,10 @@ static enum status load(struct wal *wal, struct error *err)
         return error_set(err, STATUS_INVALID, "log: has %u groups, not %u", wal->group_count,
                          wal->options.group_count);
     TRY(wal_recover(wal, err));
-    return wal->options.restore ? restore_settle(wal, err) : STATUS_OK;
+    if (wal->options.restore)
+        TRY(restore_settle(wal, err));
+    backlog_recount(wal);
+    return STATUS_OK;
 }
 
 /* L5: the first entry of each start is a NOOP with random bits, in every group, under a new term.

@@ -75,14 +75,15 @@ struct wal_options {
     uint64_t copy_ahead_bytes; /* submissions from here on are copied while a unit is being written;
                                   default 32 KiB */
     uint64_t budget_bytes;     /* 0: min(50 GiB, half the volume) */
-    uint32_t producers_refused_at_percent; /* default 80 (L37) */
-    uint32_t volume_free_percent_min;      /* default 5 */
-    uint64_t keep_committed_ms;            /* default 24 h */
-    uint32_t keep_committed_percent;       /* of the budget; default 25 */
-    uint32_t compacted_from_percent;       /* of the budget: from here on little is kept of what a
-                                              stuck table holds; default 33 (L26) */
-    uint32_t compacted_below_percent;      /* of a segment, if less than that is live; default 25 */
-    uint32_t producers_max;                /* default 100,000 */
+    uint32_t producers_refused_at_percent;     /* default 80 (L37) */
+    uint64_t table_bytes_max, group_bytes_max; /* of what is not published; 0 (default): no limit */
+    uint32_t volume_free_percent_min;          /* default 5 */
+    uint64_t keep_committed_ms;                /* default 24 h */
+    uint32_t keep_committed_percent;           /* of the budget; default 25 */
+    uint32_t compacted_from_percent;  /* of the budget: from here on little is kept of what a
+                                         stuck table holds; default 33 (L26) */
+    uint32_t compacted_below_percent; /* of a segment, if less than that is live; default 25 */
+    uint32_t producers_max;           /* default 100,000 */
     uint64_t keep_producers_ms; /* idle ones, by the time in which the log was open; default 7 d */
     bool is_read_only;          /* for `log ls|cat`: recovers nothing, writes nothing */
     /* What is not proven is ignored; segments that state/ has done with are removed. Entries that
@@ -189,6 +190,7 @@ struct wal_submission {
     uint32_t entry_count;
     enum wal_durability durability;
     bool passes_fence; /* of `log adopt`, see wal_fence */
+    bool is_admitted;  /* by wal_admit_rows: limits of tables and groups are not asked again */
     /* Called once, in the order of submission within a durability. On failure no entry was
      * acknowledged; NO_SPACE, BUSY and LIMIT may be tried again later; after UNKNOWN_OUTCOME (a
      * full volume on which the write could not be taken back) and IO a crash may bring the entries
@@ -213,6 +215,31 @@ enum status wal_append(struct wal *wal, struct wal_submission *submission,
  * rate, measured (1,000 if unknown). Cheap; for admission before a body is read. */
 enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms,
                       struct error *err) MUST_CHECK;
+
+/* ---- limits of single tables and groups (L37) ---- */
+
+/* Payload bytes that a table, or all tables of a group, have on the log above the tables'
+ * `through`, with what waits to be written. */
+struct wal_backlog {
+    uint64_t bytes;
+    uint64_t limit;   /* 0: none */
+    uint64_t refused; /* submissions and questions, since the start */
+};
+struct wal_backlog wal_table_backlog(struct wal *wal, uint32_t table_id);
+struct wal_backlog wal_group_backlog(struct wal *wal, uint32_t group);
+
+/* In place of table_bytes_max, until the log is closed; 0: no limit. */
+void wal_table_limit(struct wal *wal, uint32_t table_id, uint64_t bytes_max);
+
+/* Would `bytes` more of a table be refused for its backlog, or its group's? OK, or NO_SPACE; what
+ * finds nothing in front of it is never refused, however large. Cheap; for one request among many
+ * that share a submission, which then says is_admitted. *out_retry_ms: when they will have room, by
+ * the rate at which that backlog is being published, measured (1,000 if unknown, 60,000 at most).
+ */
+enum status wal_admit_rows(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t bytes,
+                           uint64_t *out_retry_ms, struct error *err) MUST_CHECK;
+/* How long `bytes` of a table's backlog take to be published, in the same way. */
+uint64_t wal_drain_ms(struct wal *wal, uint32_t table_id, uint64_t bytes);
 
 /* ---- producers (L28-L30) ---- */
 
@@ -292,10 +319,6 @@ struct wal_position wal_synced_end(struct wal *wal, uint32_t group);
 enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_chain,
                          struct error *err) MUST_CHECK;
 
-/* What the header of the entry at `seq` says; payload and contributions stay empty. RECLAIMED: it
- * is gone; CORRUPT: it is damaged; NOT_FOUND: it is void, or was never written. */
-enum status wal_entry_at(struct wal *wal, uint32_t group, uint64_t seq, struct wal_view *out_view,
-                         struct error *err) MUST_CHECK;
 /* The term of the entry at `seq`; NOT_FOUND when it is not here (any more). */
 enum status wal_term_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_term,
                         struct error *err) MUST_CHECK;

@@ -120,6 +120,22 @@ struct segment {
     char problem[120]; /* of its header or footer, found at recovery; empty: none */
 };
 
+/* Bytes a second, over windows of a second that weigh less the older they are. Zeroed is unknown.
+ */
+struct wal_rate {
+    double bytes_a_second; /* 0: unknown */
+    uint64_t bytes;        /* in the window */
+    int64_t since_ns;      /* the window's start */
+};
+
+/* Payload of a table, or in a group, that is not published (backlog.c). Guarded by lock. */
+struct backlog {
+    uint64_t queued, stored; /* waiting for its unit's sync; on the log, above `through` */
+    uint64_t limit;          /* 0: none */
+    uint64_t refused;
+    struct wal_rate drain;
+};
+
 struct group {
     /* the tail as written; the lead's */
     uint64_t seq, chain, term;
@@ -128,6 +144,7 @@ struct group {
     uint64_t reclaimed_seq; /* highest seq in a reclaimed segment */
     struct run **runs;      /* by first_seq */
     size_t run_count, run_capacity;
+    struct backlog backlog;
     /* what the loaded checkpoint knew; recovery's */
     uint64_t state_seq, state_chain;
     uint64_t
@@ -164,6 +181,8 @@ struct leavings {
 struct table {
     char *name;
     struct wal_ack *acks; /* one a group; NULL: never acknowledged */
+    struct backlog backlog;
+    bool has_limit; /* of its own, in place of table_bytes_max */
 };
 
 struct schema {
@@ -203,7 +222,7 @@ struct waiter {
 };
 
 /* engine_private of a submission. */
-enum submission_word { WORD_CONTROL, WORD_WAITER, WORD_BYTES };
+enum submission_word { WORD_CONTROL, WORD_WAITER, WORD_BYTES, WORD_IN_BACKLOG };
 
 /* What the engine adds to its own submissions. */
 struct control {
@@ -242,14 +261,6 @@ struct spare {
     uint64_t number;
     uint64_t bytes, allocated_bytes;
     bool is_written; /* blocks written before: a sync of it needs no journal */
-};
-
-/* Bytes a second, over windows of a second that weigh less the older they are. Zeroed is unknown.
- */
-struct wal_rate {
-    double bytes_a_second; /* 0: unknown */
-    uint64_t bytes;        /* in the window */
-    int64_t since_ns;      /* the window's start */
 };
 
 struct draft;
@@ -376,6 +387,18 @@ void wal_rate_add(struct wal_rate *rate, uint64_t bytes, int64_t now_ns);
 uint64_t wal_rate_ms(const struct wal_rate *rate, uint64_t bytes, int64_t now_ns);
 uint64_t wal_allocated(struct env *env, const char *path); /* 0 if it cannot be told */
 
+/* ---- backlog.c; lock held ---- */
+
+/* Counts a submission's rows in, or refuses it. */
+enum status backlog_take_in(struct wal *wal, struct wal_submission *submission,
+                            struct error *err) MUST_CHECK;
+/* It was counted in, and never came to be. */
+void backlog_give_back(struct wal *wal, const struct wal_submission *submission);
+void backlog_store(struct wal *wal, const struct record *record); /* synced */
+/* Before these acks become the table's. */
+void backlog_let_go(struct wal *wal, uint32_t table_id, const struct wal_ack *acks);
+void backlog_recount(struct wal *wal); /* from the index; nothing is queued */
+
 /* ---- index.c; lock held by all callers ---- */
 
 struct segment *segment_create(uint64_t id);
@@ -397,6 +420,12 @@ bool index_find(struct wal *wal, uint32_t group, uint64_t seq, struct run **out_
 /* The first entry of `table_id` (0: any) above `after`. */
 bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after,
                 struct run **out_run, const struct index_entry **out_entry, uint64_t *out_seq);
+/* As wal_pending; the lock is held. */
+struct wal_pending index_pending(const struct wal *wal, uint32_t group, uint32_t table_id,
+                                 uint64_t after);
+/* Payload of the segment's entries of a table in a group, above `after`. */
+uint64_t segment_bytes_above(const struct segment *segment, const struct segment_table *table,
+                             uint64_t after);
 struct segment_table *segment_table_find(const struct segment *segment, uint32_t group,
                                          uint32_t table_id);
 struct segment_table *segment_table_get(struct segment *segment, uint32_t group, uint32_t table_id);

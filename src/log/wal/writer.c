@@ -27,6 +27,7 @@ void writer_complete(struct wal *wal, struct wal_submission *submission, enum st
         for (uint32_t i = 0; i < submission->entry_count; i++)
             producers_release(&wal->producers, submission->entries[i].contributions,
                               submission->entries[i].contribution_count);
+        backlog_give_back(wal, submission);
         env_unlock(wal->lock);
     }
     if (submission->done)
@@ -174,6 +175,7 @@ static void apply_record(struct wal *wal, const struct written *written, const u
     }
     group->synced_seq = record->seq;
     group->synced_chain = record->chain;
+    backlog_store(wal, record);
     if (record->type == WAL_TABLE && table_add(wal, written->control->table))
         written->control->table = NULL; /* taken */
     if (record->contribution_count == 0)

@@ -27,7 +27,7 @@ static void port_open(struct port *port)
     fixture_remove_tree(port->log.dir);
     port->log.options.group_count = 2;
     fixture_open(&port->log);
-    assert_ok(feed_create(env_real(), port->log.wal, &port->feed, &err));
+    assert_ok(feed_create(env_real(), port->log.wal, NULL, &port->feed, &err));
     feed_attach(port->feed, &http);
     assert_ok(http_server_start(env_real(), &http, &port->server, &err));
     assert_ok(http_client_create("127.0.0.1", http_server_port(port->server), 30000, &port->client,

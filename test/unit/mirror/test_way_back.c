@@ -74,6 +74,13 @@ static void lose_and_recover(struct model *model)
     fixture_remove_tree(m->log.dir);
     plan_make(model, &store, &plan);
     assert_true(log_id_equal(plan->head.log_id, log) && plan->incarnation == incarnation);
+    static const char ours[] = "0123456789abcdef0123456789abcdef";
+    assert_ok(mirror_claim(store, plan, incarnation + 1, ours, &err));
+    assert_ok(mirror_claim(store, plan, incarnation + 1, ours, &err)); /* interrupted, and again */
+    assert_status(
+        STATUS_BUSY, /* one that began beside it */
+        mirror_claim(store, plan, incarnation + 1, "f123456789abcdef0123456789abcdef", &err));
+    assert_int_equal(plan->claimed, incarnation > 1 ? incarnation : 0);
     assert_ok(mirror_head_raise(env_real(), store, plan, incarnation + 1, &err));
     assert_status(STATUS_BUSY, /* a second recovery, whose plan is of before */
                   mirror_head_raise(env_real(), store, plan, incarnation + 1, &err));

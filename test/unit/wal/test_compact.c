@@ -65,7 +65,7 @@ static void read_on(void *context)
         struct wal_scan *scan;
         struct wal_view view;
         struct error err;
-        uint64_t count = 0, chain, last = atomic_load(&world.last_seq);
+        uint64_t count = 0, chain, term, last = atomic_load(&world.last_seq);
         uint64_t at = last ? round * 7919 % last + 1 : 1;
         enum status status = wal_scan_open(wal, 0, world.fixture.table, 0, &scan, &err);
         while (status == STATUS_OK && (status = wal_scan_next(scan, &view, &err)) == STATUS_OK)
@@ -74,8 +74,8 @@ static void read_on(void *context)
         if (status != STATUS_NOT_FOUND)
             atomic_fetch_add(&world.failed, 1);
         wal_scan_close(scan);
-        status = wal_entry_at(wal, 0, at, &view, &err);
-        if (status != STATUS_OK && status != STATUS_RECLAIMED)
+        status = wal_term_at(wal, 0, at, &term, &err);
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND)
             atomic_fetch_add(&world.failed, 1);
         status = wal_chain_at(wal, 0, at, &chain, &err);
         if (status != STATUS_OK && status != STATUS_NOT_FOUND)

@@ -359,6 +359,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_expired_are_bounded),
         cmocka_unit_test(test_producers_without_memory),
         cmocka_unit_test(test_many_groups),
+        cmocka_unit_test(test_a_table_is_limited),
+        cmocka_unit_test(test_a_group_is_limited),
+        cmocka_unit_test(test_a_refused_submission_counts_nothing),
+        cmocka_unit_test(test_a_limit_says_when_to_come_back),
     };
     if (argc > 1)
         wal_test_source_dir = argv[1];

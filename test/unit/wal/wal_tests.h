@@ -32,4 +32,10 @@ void test_producers_without_memory(void **state);
 
 void test_many_groups(void **state);
 
+/* test_backlog.c */
+void test_a_table_is_limited(void **state);
+void test_a_group_is_limited(void **state);
+void test_a_refused_submission_counts_nothing(void **state);
+void test_a_limit_says_when_to_come_back(void **state);
+
 #endif
