@@ -661,6 +661,37 @@ def test_segments_go_when_they_are_acknowledged(tmp_path):
         pair.close()
 
 
+def test_L26_what_a_stuck_table_has_is_not_called_visible(tmp_path):
+    """Others flow by, and their rows leave the log between its own."""
+    pair = elsewhere.Pair(tmp_path, "--log-budget-bytes", "24MiB", "--log-keep-committed", "0s")
+    book = ledger.Ledger()
+    try:
+        pair.start()
+        for _ in range(2):
+            book.must_send(pair.log, book.new())
+            pair.publisher.wait_all(pair.log)
+        table = sluice.catalog(pair.publisher.directory).load_table(("otel", "logs"))
+        table.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id).commit()
+        book.must_send(pair.log, book.new())
+        pair.publisher.wait_state("halted")
+        stuck = []
+        for i in range(160):
+            if i % 4 == 0:
+                stuck.append(book.must_send(pair.log, book.new()))
+            book.must_send(pair.log, book.new("spans", pad=100000))
+            if i % 6 == 5:
+                faults.wait_for(lambda: pair.publisher.lane("otel.spans")["lag_rows"] == 0, what="the spans")
+        assert pair.log.status()["log"]["segments_compacted"] > 5
+        for request in stuck:
+            for server in (pair.log, pair.publisher):
+                told = json.loads(server.get("/v1/receipts/" + "/".join(map(str, request.receipt[:4])))[1])
+                assert told["table"] == "otel.logs" and not told["boundaries"]["visible"]["reached"], told
+        pair.publisher.command("clear-halt", "otel.logs", "--confirm", "--republish", check=0)
+        finish(pair, book)
+    finally:
+        pair.close()
+
+
 def test_what_is_given_up_where_it_is_published(pair):
     """TE9 over the network: the log lets go, and nobody calls the rows visible."""
     pair.publisher = elsewhere.Publisher(pair.path / "publisher", pair.network.url, "--publish-interval", "1h")
@@ -761,6 +792,7 @@ def test_who_may_let_go_of_rows(tmp_path, pair):
         (409, "ERR_EXPORT_AHEAD", told(through={"seq": end["seq"] + 1, "chain": end["chain"]})),
         (409, "ERR_EXPORT_OTHER_HISTORY", told(through={"seq": end["seq"], "chain": "1" * 16})),
         (409, "ERR_EXPORT_OTHER_HISTORY", told(committed={"seq": end["seq"], "chain": "1" * 16}, through=good)),
+        (409, "ERR_EXPORT_OTHER_HISTORY", told(through={"seq": end["seq"], "chain": "0" * 16})),
     ]
     for status, code, body in wrong:
         with pytest.raises(log_client.Refused) as refused:

@@ -253,7 +253,6 @@ void l26_damage_in_a_compacted_segment(void)
     sim_destroy(sim);
 }
 
-/* Who reads what would go keeps it, and so does a consumer, until room is short. */
 /* Another process looked before, and looks again: what it misses is no damage. */
 static struct wal *look_on(struct run *run)
 {
@@ -284,6 +283,20 @@ static void look_again(struct wal *other)
     wal_close(other);
 }
 
+/* Of the oldest sealed segment, for a copy of the log. */
+static struct wal_segment_file *file_hold(struct wal *wal)
+{
+    struct wal_segment_file *file = NULL;
+    struct wal_segment_info info;
+    for (size_t i = 0; !file && wal_segment_at(wal, i, &info); i++)
+        if (strcmp(info.state, "sealed") == 0)
+            EXPECT(wal_segment_open(wal, info.id, &file, &last_error) == STATUS_OK);
+    EXPECT(file);
+    return file;
+}
+
+/* Who reads what would go keeps it, who copies the file too, and so does a consumer, until room is
+ * short. */
 static void act_hold(struct run *run, struct wal *wal, uint32_t table)
 {
     struct wal_consumer consumer;
@@ -312,7 +325,11 @@ static void act_hold(struct run *run, struct wal *wal, uint32_t table)
         EXPECT(is_payload(ROWS + ++found, view.payload));
     EXPECT(found == world.rows && wal_usage(wal).segments_compacted == 0);
     struct wal *other = look_on(run);
+    struct wal_segment_file *file = file_hold(wal);
     wal_scan_close(scan);
+    env_sleep_ms(sim_node_env(run->node), 3000);
+    EXPECT(wal_usage(wal).segments_compacted == 1);
+    wal_segment_close(file);
     env_sleep_ms(sim_node_env(run->node), 3000);
     EXPECT(wal_usage(wal).segments_compacted == 2);
     look_again(other);

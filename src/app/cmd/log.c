@@ -76,9 +76,11 @@ static enum status cat_group(struct wal *wal, uint32_t group, bool as_json, stru
     for (;;) {
         status = wal_scan_next(scan, &view, err);
         uint64_t behind = wal_reclaimed_behind(wal, group, after);
-        if (status == STATUS_RECLAIMED) { /* a stuck table has more */
-            if (behind > after)
-                status = wal_scan_seek(scan, after = behind, err);
+        if (status == STATUS_RECLAIMED) {                /* a stuck table has more */
+            after = behind > after ? behind : after + 1; /* or of one that left meanwhile */
+            status = wal_scan_seek(scan, after, err);
+            if (status != STATUS_OK)
+                break;
             continue;
         }
         if (status != STATUS_OK)

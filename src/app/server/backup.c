@@ -53,13 +53,23 @@ static bool is_among(const struct wal_extent *extents, size_t count, const struc
     return false;
 }
 
+/* Was a segment compacted that the checkpoint tells the whole of? From here on none is. */
+static bool has_less(const struct backup *backup, uint64_t version)
+{
+    uint64_t compacted;
+    for (size_t i = 0; i < backup->count; i++)
+        if (wal_segment_is_compacted(backup->files[i], &compacted) && compacted > version)
+            return true;
+    return false;
+}
+
 /* Checkpoint and extents of which each segment is either told of or copied. */
 static enum status cut_log(struct server *server, struct backup *backup, struct buf *out_state,
                            struct error *err)
 {
     struct wal *wal = server->stack.wal;
     struct wal_extent *before = mem_alloc_zero(EXTENTS_MAX, sizeof *before);
-    uint64_t covers;
+    uint64_t covers, version = 0;
     size_t before_count = 0, all = 0;
     bool is_steady = false;
     enum status status = STATUS_OK;
@@ -68,6 +78,7 @@ static enum status cut_log(struct server *server, struct backup *backup, struct 
         status = error_set(err, STATUS_NO_MEMORY, "backup: out of memory");
     for (int i = 0; i < CUTS && status == STATUS_OK && !is_steady; i++) {
         buf_clear(out_state);
+        version = wal_state_version(wal);
         wal_extents(wal, 0, before, EXTENTS_MAX, &before_count, NULL);
         status = wal_state_image(wal, out_state, &covers, err);
         wal_extents(wal, 0, backup->extents, EXTENTS_MAX, &all, NULL);
@@ -90,7 +101,9 @@ static enum status cut_log(struct server *server, struct backup *backup, struct 
                              err));
         backup->count++;
     }
-    return STATUS_OK;
+    return has_less(backup, version)
+               ? error_set(err, STATUS_BUSY, "backup: the log's files move too fast; try again")
+               : STATUS_OK;
 }
 
 static enum status put_file(struct env *env, const char *to, const char *name, struct span bytes,

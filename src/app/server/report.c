@@ -305,7 +305,7 @@ static void put_backlog_metrics(struct buf *out, struct server *server)
          offsetof(struct wal_backlog, bytes)},
         {"table_limit_bytes", "gauge", "From which on rows of the table are refused; 0: no limit.",
          offsetof(struct wal_backlog, limit)},
-        {"table_refused_total", "counter", "Requests refused for the table's limit.",
+        {"table_refused_total", "counter", "Times that rows were refused for the table's limit.",
          offsetof(struct wal_backlog, refused)},
     };
     struct publish_lane_info lane;

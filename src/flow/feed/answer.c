@@ -211,7 +211,8 @@ void refuse_reclaimed(struct feed *feed, struct http_exchange *exchange, uint32_
                       uint32_t table_id, uint64_t after)
 {
     struct refusal refusal;
-    uint64_t last = wal_reclaimed_through(feed->wal, group, table_id);
+    uint64_t last = table_id ? wal_reclaimed_through(feed->wal, group, table_id)
+                             : wal_reclaimed_behind(feed->wal, group, after);
     refusal_begin(&refusal, 410, "ERR_EXPORT_RANGE_RECLAIMED",
                   "group %u: entries %llu to %llu are no longer on the log", group,
                   (unsigned long long)after + 1, (unsigned long long)last);

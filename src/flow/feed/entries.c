@@ -23,7 +23,7 @@ static enum status chain_at(struct feed *feed, uint32_t group, uint64_t seq, uin
 }
 
 bool refuse_foreign(struct feed *feed, struct http_exchange *exchange, uint32_t group,
-                    struct wal_position at)
+                    struct wal_position at, bool may_lack_chain)
 {
     struct error err;
     uint64_t chain = 0;
@@ -32,7 +32,7 @@ bool refuse_foreign(struct feed *feed, struct http_exchange *exchange, uint32_t 
         refuse_ahead(feed, exchange, group, at.seq);
         return true;
     }
-    if (!at.seq || !at.chain)
+    if (!at.seq || (!at.chain && may_lack_chain))
         return false;
     if (chain_at(feed, group, at.seq, &chain, &is_known, &err) != STATUS_OK) {
         refuse_status(feed, exchange, &err);
@@ -65,7 +65,7 @@ struct entries {
     bool is_at_end;
 };
 
-/* Up to a limit, the end, or damage. One entry is given in any case. */
+/* Up to a limit, the end, damage, or a hole. One entry is given in any case. */
 static enum status read_entries(struct feed *feed, const struct entry_ask *ask,
                                 struct entries *entries, struct error *err)
 {
@@ -83,7 +83,8 @@ static enum status read_entries(struct feed *feed, const struct entry_ask *ask,
     }
     wal_scan_close(scan);
     entries->is_at_end = status == STATUS_NOT_FOUND;
-    bool has_progress = entries->count && status == STATUS_CORRUPT; /* the next answer says it */
+    bool has_progress = /* the next answer says it */
+        entries->count && (status == STATUS_CORRUPT || status == STATUS_RECLAIMED);
     if (status != STATUS_OK && !entries->is_at_end && !has_progress)
         return status;
     return buf_status(&entries->body, "entries", err);
@@ -114,7 +115,7 @@ static void respond_entries(struct feed *feed, struct http_exchange *exchange,
                "too many pages are under way to clients that do not take them");
         return;
     }
-    if (refuse_foreign(feed, exchange, ask->group, ask->after))
+    if (refuse_foreign(feed, exchange, ask->group, ask->after, true))
         return;
     if (read_entries(feed, ask, &entries, &err) == STATUS_OK)
         respond_page(feed, exchange, &entries);

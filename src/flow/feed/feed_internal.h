@@ -147,7 +147,7 @@ void put_behind(struct json_writer *json, struct wal *wal, uint32_t group, uint3
 void handle_below_log(void *context, struct http_exchange *exchange); /* rows too */
 /* The position is not this log's, or behind its end; false: it is, or nobody can tell. */
 bool refuse_foreign(struct feed *feed, struct http_exchange *exchange, uint32_t group,
-                    struct wal_position at);
+                    struct wal_position at, bool may_lack_chain);
 void handle_publication(void *context, struct http_exchange *exchange); /* POST */
 
 /* ---- consumers.c ---- */

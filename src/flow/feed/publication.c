@@ -71,8 +71,8 @@ static bool are_foreign(struct feed *feed, struct http_exchange *exchange,
                         const struct wal_ack *acks)
 {
     for (uint32_t g = 0; g < wal_group_count(feed->wal); g++)
-        if (refuse_foreign(feed, exchange, g, acks[g].committed) ||
-            refuse_foreign(feed, exchange, g, acks[g].through))
+        if (refuse_foreign(feed, exchange, g, acks[g].committed, false) ||
+            refuse_foreign(feed, exchange, g, acks[g].through, false))
             return true;
     return false;
 }

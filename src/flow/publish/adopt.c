@@ -218,8 +218,12 @@ static enum status copy_entry(const struct left *left, const struct wal_view *vi
                               .contribution_count = 1,
                               .payload = view->payload,
                               .payload_crc = view->payload_crc};
-    struct wal_submission submission = {
-        .entries = &entry, .entry_count = 1, .durability = WAL_SYNCED, .passes_fence = true};
+    struct wal_submission submission = {.entries = &entry,
+                                        .entry_count = 1,
+                                        .durability = WAL_SYNCED,
+                                        .passes_fence = true,
+                                        .is_admitted =
+                                            true}; /* nothing is published before it ends */
     return wal_append(wal, &submission, err);
 }
 

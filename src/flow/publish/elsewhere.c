@@ -28,17 +28,9 @@ enum status publisher_must_have_log(const struct publisher *publisher, struct er
                      state.url);
 }
 
-static struct lane *lane_of_id(struct publisher *publisher, uint32_t table_id)
-{
-    for (size_t i = 0; i < publisher->lane_count; i++)
-        if (publisher->lanes[i].table_id == table_id)
-            return &publisher->lanes[i];
-    return NULL;
-}
-
 void publisher_acknowledged(struct publisher *publisher, uint32_t table_id)
 {
-    struct lane *lane = lane_of_id(publisher, table_id);
+    struct lane *lane = publisher_lane_of(publisher, table_id);
     if (!lane)
         return;
     env_lock(publisher->lock);
@@ -49,7 +41,7 @@ void publisher_acknowledged(struct publisher *publisher, uint32_t table_id)
 
 bool publisher_is_awaited(struct publisher *publisher, uint32_t table_id)
 {
-    struct lane *lane = lane_of_id(publisher, table_id);
+    struct lane *lane = publisher_lane_of(publisher, table_id);
     if (!lane)
         return false;
     env_lock(publisher->lock);

@@ -534,4 +534,9 @@ enum status lane_halt_end(struct lane *lane, struct error *err) MUST_CHECK;
 enum status lane_take_over(struct lane *lane, struct iceberg_table **inout_table,
                            struct own_state *inout_own, struct error *err) MUST_CHECK;
 
+/* ---- publisher.c ---- */
+
+/* NULL: nothing publishes it. */
+struct lane *publisher_lane_of(struct publisher *publisher, uint32_t table_id);
+
 #endif

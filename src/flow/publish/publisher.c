@@ -421,7 +421,7 @@ enum status publisher_run_once(struct publisher *publisher, struct error *err)
 
 /* ---- waiting ---- */
 
-static struct lane *lane_of(struct publisher *publisher, uint32_t table_id)
+struct lane *publisher_lane_of(struct publisher *publisher, uint32_t table_id)
 {
     for (size_t i = 0; i < publisher->lane_count; i++) {
         if (publisher->lanes[i].table_id == table_id)
@@ -449,7 +449,7 @@ static bool is_settled(struct lane *lane, const struct publish_waiter *waiter,
 void publisher_wait(struct publisher *publisher, struct publish_waiter *waiter, uint32_t table_id,
                     uint32_t group, uint64_t seq)
 {
-    struct lane *lane = lane_of(publisher, table_id);
+    struct lane *lane = publisher_lane_of(publisher, table_id);
     CHECK(lane != NULL);
     waiter->table_id = table_id;
     waiter->group = group;
@@ -499,7 +499,7 @@ void lane_wake_waiters(struct lane *lane)
 
 enum status publisher_check(struct publisher *publisher, uint32_t table_id, struct error *err)
 {
-    struct lane *lane = lane_of(publisher, table_id);
+    struct lane *lane = publisher_lane_of(publisher, table_id);
     if (!lane)
         return error_set(err, STATUS_NOT_FOUND, "nothing publishes table %u", table_id);
     env_lock(publisher->lock);

@@ -7,14 +7,6 @@
 
 #include "flow/publish/publish_internal.h"
 
-static struct lane *lane_of_table(struct publisher *publisher, uint32_t table_id)
-{
-    for (size_t i = 0; i < publisher->lane_count; i++)
-        if (publisher->lanes[i].table_id == table_id)
-            return &publisher->lanes[i];
-    return NULL;
-}
-
 /* Looks the entry up; *out_table_id 0: the log has let go of it, or it has no rows. */
 static enum status look_up(struct publisher *publisher, uint32_t group, uint64_t seq,
                            struct publish_receipt *receipt, uint32_t *out_table_id,
@@ -91,7 +83,7 @@ enum status publisher_receipt(struct publisher *publisher, uint32_t group, uint6
         return error_set(err, STATUS_NOT_FOUND, "entry %u/%llu is not in the log", group,
                          (unsigned long long)seq);
     TRY(look_up(publisher, group, seq, &receipt, &table_id, err));
-    struct lane *lane = table_id ? lane_of_table(publisher, table_id) : NULL;
+    struct lane *lane = table_id ? publisher_lane_of(publisher, table_id) : NULL;
     if (lane) {
         snprintf(receipt.table, sizeof receipt.table, "%s", lane->name);
         TRY(source_pending(publisher->source, table_id, group, seq - 1, &behind, err));

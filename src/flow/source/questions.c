@@ -50,7 +50,12 @@ static enum status ask_place(struct remote *remote, uint32_t group, uint64_t seq
                              ? remote_silent(remote, err, "out of memory")
                              : ask_json(remote, (const char *)path.data, arena, out_json, err);
     buf_deinit(&path);
-    return status;
+    TRY(status);
+    uint64_t said_group, said_seq;
+    if (!look_get_u64(*out_json, "group", &said_group) || said_group != group ||
+        !look_get_u64(*out_json, "seq", &said_seq) || said_seq != seq)
+        return remote_silent(remote, err, "its answer is of another place");
+    return STATUS_OK;
 }
 
 enum status remote_chain_at(struct source *source, uint32_t group, uint64_t seq, uint64_t *out,

@@ -213,12 +213,28 @@ static void note_silence(struct remote *remote, const struct error *err)
         remote->options.changed(err->message);
 }
 
-static void take_look(struct remote *remote, struct look *look)
+/* What was asked for before `now` came may be older than it, whenever that was answered. */
+static bool is_older(const struct look *look, const struct look *now)
+{
+    if (look->ticket > now->came_at)
+        return false;
+    bool is_older = look->start != now->start || look->ticket < now->ticket;
+    for (uint32_t g = 0; g < look->group_count && !is_older; g++)
+        is_older = look->groups[g].end.seq < now->groups[g].end.seq;
+    return is_older;
+}
+
+/* An older one goes. False: what is there was asked for earlier, and nobody can tell which is
+ * younger. */
+static bool take_look(struct remote *remote, struct look *look)
 {
     env_lock(remote->lock);
     bool is_news = remote->is_told;
     struct look *old = look;
-    if (!remote->look || remote->look->ticket < look->ticket) {
+    bool is_taken = !remote->look || !is_older(look, remote->look);
+    bool is_known = is_taken || remote->look->ticket > look->ticket;
+    if (is_taken) {
+        look->came_at = remote->tickets;
         old = remote->look;
         remote->look = look;
     }
@@ -232,6 +248,7 @@ static void take_look(struct remote *remote, struct look *look)
     look_destroy(old);
     if (is_news && remote->options.changed)
         remote->options.changed(NULL);
+    return is_known;
 }
 
 /* Any request that is answered as GET /v1/log is. */
@@ -263,8 +280,9 @@ enum status remote_look_by(struct remote *remote, const char *method, const char
         remote->source.group_count = look->group_count;
     }
     look->ticket = ticket;
-    take_look(remote, look);
-    return STATUS_OK;
+    return take_look(remote, look)
+               ? STATUS_OK
+               : remote_silent(remote, err, "two of its answers have overtaken each other");
 }
 
 static enum status remote_refresh(struct source *source, struct error *err)

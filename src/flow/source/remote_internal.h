@@ -43,6 +43,7 @@ struct look_lost {
 struct look {
     struct arena arena; /* owns all of it */
     uint64_t ticket;    /* rises with the time at which it was asked for */
+    uint64_t came_at;   /* the last ticket when it came */
     struct log_id log;
     uint64_t incarnation, term, start, fenced_by;
     bool is_published_elsewhere;

@@ -166,9 +166,7 @@ void backlog_recount(struct wal *wal)
             struct backlog *backlog = of_table(wal, row->table_id);
             if (!backlog || row->entries == 0)
                 continue;
-            const struct wal_ack *acks = wal->tables[row->table_id - 1]->acks;
-            uint64_t bytes =
-                segment_bytes_above(segment, row, acks ? acks[row->group].through.seq : 0);
+            uint64_t bytes = segment_bytes_above(segment, row, table_through(wal, row));
             backlog->stored += bytes;
             wal->groups[row->group].backlog.stored += bytes;
         }

@@ -32,18 +32,11 @@ static enum status no_memory(struct error *err)
 
 /* ---- which ---- */
 
-static uint64_t through_of(const struct wal *wal, const struct segment_table *row)
-{
-    const struct table *table =
-        row->table_id <= wal->table_count ? wal->tables[row->table_id - 1] : NULL;
-    return table && table->acks ? table->acks[row->group].through.seq : 0;
-}
-
 /* Does anybody want an entry of it? Then all are kept: a lane that stands still may have to go
  * back. Lock held. */
 static bool row_is_live(const struct wal *wal, const struct segment_table *row, bool passes_holds)
 {
-    return row->last_seq > through_of(wal, row) ||
+    return row->last_seq > table_through(wal, row) ||
            (!passes_holds && row->last_seq > leases_held_from(wal, row->group, row->table_id));
 }
 
@@ -60,7 +53,7 @@ static uint64_t live_bytes(const struct wal *wal, const struct segment *segment,
 
 static bool is_candidate(const struct wal *wal, const struct segment *segment, bool passes_holds)
 {
-    if (segment->place != SEGMENT_SEALED || segment->problem[0])
+    if (segment->place != SEGMENT_SEALED || segment->problem[0] || segment->files > 0)
         return false;
     uint64_t most = segment->allocated_bytes / 100 * wal->options.compacted_below_percent;
     uint64_t live = live_bytes(wal, segment, passes_holds, most);
@@ -448,7 +441,8 @@ static bool is_wanted(const struct compaction *c)
         if (leases_held_from(wal, floor->group, floor->table_id) < floor->seq)
             return true;
     }
-    return segment_is_evidence(wal, c->segment) || scans_need_leavings(wal, &c->leavings);
+    return c->segment->files > 0 || segment_is_evidence(wal, c->segment) ||
+           scans_need_leavings(wal, &c->leavings);
 }
 
 /* In memory first, so that nothing can fail once it is synced. Lock held; false: out of memory. */
@@ -544,6 +538,11 @@ static enum status compact(struct compaction *c, bool *out_is_done, struct error
     bool is_decided = false;
     if (!divide(c))
         return no_memory(err);
+    env_lock(c->wal->lock);
+    bool is_in_vain = is_wanted(c); /* so far; the decision comes when the file is there */
+    env_unlock(c->wal->lock);
+    if (is_in_vain)
+        return STATUS_OK;
     while (c->segment->identity.id > c->wal->covers_before)
         TRY(state_checkpoint(c->wal, err));
     enum status status = file_make(c, err);
@@ -568,7 +567,7 @@ enum status compact_next(struct wal *wal, bool *out_is_done, struct error *err)
     env_unlock(wal->lock);
     if (!c.segment)
         return STATUS_OK;
-    enum status status = passes_holds ? leases_release(wal, c.segment, err) : STATUS_OK;
+    enum status status = passes_holds ? leases_release(wal, c.segment, true, err) : STATUS_OK;
     if (status == STATUS_OK)
         status = compact(&c, out_is_done, err);
     bool is_vain = status == STATUS_CORRUPT || status == STATUS_LIMIT;

@@ -92,6 +92,7 @@ enum status wal_segment_open(struct wal *wal, uint64_t segment_id,
     if (segment && !segment->is_going) {
         file->segment = segment;
         segment->pins++;
+        segment->files++;
     }
     env_unlock(wal->lock);
     enum status status = file->segment
@@ -132,8 +133,10 @@ void wal_segment_close(struct wal_segment_file *file)
         return;
     env_close(file->file);
     env_lock(file->wal->lock);
-    if (file->segment)
+    if (file->segment) {
         file->segment->pins--;
+        file->segment->files--;
+    }
     env_unlock(file->wal->lock);
     mem_free(file);
 }

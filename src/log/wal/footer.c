@@ -293,7 +293,10 @@ static enum status get_run(const struct wal *wal, struct segment *segment, struc
     int64_t age_ms = 0;
     for (uint32_t i = 0; i < count; i++, step++) {
         if (run->steps) {
-            step += cursor_get_varint(cursor);
+            uint64_t left_out = cursor_get_varint(cursor);
+            if (left_out > UINT32_MAX || (i == 0 && left_out))
+                return bad(err, "step");
+            step += left_out;
             run->steps[i] = (uint32_t)step;
         }
         uint8_t type = cursor_get_byte(cursor);

@@ -509,7 +509,8 @@ enum status leases_lapse(struct wal *wal, struct error *err)
     return status == STATUS_NO_SPACE ? STATUS_OK : status; /* later again; it holds until then */
 }
 
-enum status leases_release(struct wal *wal, const struct segment *segment, struct error *err)
+enum status leases_release(struct wal *wal, const struct segment *segment, bool only_published,
+                           struct error *err)
 {
     enum status status = STATUS_OK;
     env_lock(wal->lock);
@@ -517,7 +518,8 @@ enum status leases_release(struct wal *wal, const struct segment *segment, struc
         struct lease *lease = wal->leases[i];
         const struct segment_table *table =
             segment_table_find(segment, lease->state.group, lease->state.table_id);
-        if (!is_holding(lease) || !table || table->last_seq <= lease->state.held_from)
+        if (!is_holding(lease) || !table || table->last_seq <= lease->state.held_from ||
+            (only_published && table->last_seq > table_through(wal, table)))
             continue;
         status = give_up(wal, lease, &wal->counters.holds_released, err);
         if (status == STATUS_OK)

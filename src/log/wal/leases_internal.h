@@ -50,7 +50,8 @@ bool leases_need(const struct wal *wal, const struct segment *segment);
 /* The two ways a hold ends without its consumer; state held, lock not. What is given up is synced
  * before anything goes. */
 enum status leases_lapse(struct wal *wal, struct error *err) MUST_CHECK;
-enum status leases_release(struct wal *wal, const struct segment *segment,
+/* only_published: of tables that have all their rows from the segment. */
+enum status leases_release(struct wal *wal, const struct segment *segment, bool only_published,
                            struct error *err) MUST_CHECK;
 
 #endif

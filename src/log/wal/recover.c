@@ -311,6 +311,9 @@ static enum status seal_in_place(struct wal *wal, const struct walk *walk, const
     wal_segment_path(wal, walk->segment->identity.id, SEGMENT_ACTIVE, from);
     wal_segment_path(wal, walk->segment->identity.id, SEGMENT_SEALED, to);
     TRY(env_open(wal->env, from, ENV_READ | ENV_WRITE, &file, err));
+    /* The footer's floor says that all of it is durable: it is, before the footer can be. */
+    if (proven_end(walk) < walk->end)
+        TRY_OR_DONE(status, env_sync(file, err));
     TRY_OR_DONE(status, env_write(file, walk->end, footer->data, footer->length, err));
     TRY_OR_DONE(status, env_truncate(file, walk->end + footer->length, err));
     TRY_OR_DONE(status, env_sync(file, err));

@@ -56,17 +56,20 @@ bool segment_is_evidence(const struct wal *wal, const struct segment *segment)
     return false;
 }
 
+uint64_t table_through(const struct wal *wal, const struct segment_table *row)
+{
+    const struct table *table =
+        row->table_id <= wal->table_count ? wal->tables[row->table_id - 1] : NULL;
+    return table && table->acks ? table->acks[row->group].through.seq : 0;
+}
+
 bool segment_is_acked(const struct wal *wal, const struct segment *segment)
 {
     if (segment_is_evidence(wal, segment))
         return false;
     for (size_t i = 0; i < segment->table_count; i++) {
         const struct segment_table *row = &segment->tables[i];
-        if (row->entries == 0)
-            continue;
-        const struct table *table =
-            row->table_id <= wal->table_count ? wal->tables[row->table_id - 1] : NULL;
-        if (!table || !table->acks || table->acks[row->group].through.seq < row->last_seq)
+        if (row->entries > 0 && table_through(wal, row) < row->last_seq)
             return false;
     }
     return true;
@@ -349,7 +352,7 @@ static enum status sweep(struct wal *wal, struct error *err)
         if (!segment)
             return STATUS_OK;
         if (is_held)
-            TRY(leases_release(wal, segment, err));
+            TRY(leases_release(wal, segment, false, err));
         /* Two checkpoints, so that the loss of either file loses no state. */
         while (segment->identity.id > wal->covers_before)
             TRY(state_checkpoint(wal, err));

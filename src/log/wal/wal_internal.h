@@ -95,6 +95,7 @@ struct segment {
     int64_t created_wall_ns, sealed_wall_ns;
     enum segment_place place; /* guarded by lock */
     uint32_t pins;            /* guarded by lock: readers inside it now */
+    uint32_t files;           /* guarded by lock: of those, whoever copies the file */
     bool is_going;            /* guarded by lock: its floors are raised; no reader enters */
     bool is_cut;
     bool is_compacted; /* guarded by lock: entries that everybody was past were left out (L26) */
@@ -580,6 +581,8 @@ bool spare_add(struct wal *wal, const struct spare *spare);
 /* Frees room for state by removing one control spare; false: none left. State held. */
 bool spare_sacrifice(struct wal *wal);
 void spare_path(const struct wal *wal, const struct spare *spare, char out[PATH_BYTES_MAX]);
+/* Up to where the row's table has taken its rows of that group. Lock held. */
+uint64_t table_through(const struct wal *wal, const struct segment_table *row);
 bool segment_is_acked(const struct wal *wal, const struct segment *segment);
 
 /* What is damaged stays until it is repaired: nothing else shows what it may have been. Lock held.
