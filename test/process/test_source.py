@@ -675,10 +675,14 @@ def test_L26_what_a_stuck_table_has_is_not_called_visible(tmp_path):
         book.must_send(pair.log, book.new())
         pair.publisher.wait_state("halted")
         stuck = []
+
+        def send(one):  # a publisher that is slow now and then is waited for
+            faults.wait_for(lambda: book.send(pair.log, one), what="room in the log")
+            return one
         for i in range(160):
             if i % 4 == 0:
-                stuck.append(book.must_send(pair.log, book.new()))
-            book.must_send(pair.log, book.new("spans", pad=100000))
+                stuck.append(send(book.new()))
+            send(book.new("spans", pad=100000))
             if i % 6 == 5:
                 faults.wait_for(lambda: pair.publisher.lane("otel.spans")["lag_rows"] == 0, what="the spans")
         assert pair.log.status()["log"]["segments_compacted"] > 5
