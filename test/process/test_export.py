@@ -191,6 +191,20 @@ def test_members_that_are_none(tmp_path, member):
     assert done.returncode == 2 and "--member is I/N" in done.stderr
 
 
+def test_an_export_of_a_log_whose_end_is_gone_ends(tmp_path, request):
+    """The last entry is reclaimed, so that nobody knows its term any more: that is the end all the same."""
+    server = started(tmp_path / "data", request, "--log-keep-committed", "0s", "--log-seal-after", "100ms")
+    book = ledger.Ledger()
+    last = book.must_send(server, book.new())
+    for more in ((), ("--consumer", "c")):
+        export(server, tmp_path / f"rows{len(more)}.ndjson", *more)
+    port = log_client.Port(server.log_port)
+    faults.wait_for(lambda: port.json("GET", "/v1/log")["groups"][0]["end"]["seq"] == max(
+        t["reclaimed_through"][0] for t in port.json("GET", "/v1/log")["tables"]) >= last.receipt[3], what="reclaim")
+    for more in ((), ("--consumer", "c")):
+        assert export(server, tmp_path / f"rows{len(more)}.ndjson", *more).stdout.startswith("0 rows")
+
+
 def test_export_follows_through_restarts(tmp_path, request):
     server = started(tmp_path / "data", request)
     to = tmp_path / "rows.ndjson"

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+import elsewhere
 import faults
 import ledger
 import sluice
@@ -142,11 +143,31 @@ def test_who_comes_back_when_told_gets_through(tmp_path, request):
     book.check(server.directory)
 
 
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_what_is_in_the_way_is_published_at_once(tmp_path, is_elsewhere):
+    """A request that does not fit behind a small one need not wait for the interval, wherever publication runs."""
+    flags = ("--log-table-limits", "otel.logs=512KiB", "--publish-interval", "1h")
+    book = ledger.Ledger()
+    pair = elsewhere.Pair(tmp_path, *flags[:2], publisher=flags[2:]).start() if is_elsewhere else None
+    server = pair.log if pair else sluice.Server(tmp_path / "data", *flags).start()
+    try:
+        book.must_send(server, book.new(pad=30000))
+        large = book.new(pad=170000)
+        assert not book.send(server, large)
+        faults.wait_for(lambda: book.send(server, large), seconds=10, what="room")
+        if pair:
+            assert not pair.log.lane("otel.logs")["lag_rows"] or pair.publisher.lane("otel.logs")["commits"] == 1
+        assert book.must_send(server, book.new("spans"))
+    finally:
+        (pair.close if pair else server.kill)()
+
+
 @pytest.mark.parametrize("value, why", [
     ("otel.nothing=1MiB", "there is no table otel.nothing"),
     ("otel.logs", "otel.logs: not NAME=SIZE"),
     ("otel.logs=much", "otel.logs=much: not NAME=SIZE"),
     ("otel.logs=1MiB,,otel.spans=1MiB", "there is no table "),
+    ("otel.logs=1MiB, otel.logs=2MiB", "otel.logs twice"),
 ])
 def test_limits_that_are_none(tmp_path, value, why):
     words = [str(sluice.BINARY), "serve", "--data-dir", str(tmp_path / "data"), "--log-table-limits", value]

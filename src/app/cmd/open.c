@@ -86,9 +86,17 @@ enum status cmd_find_log(struct invocation *invocation, struct error *err)
     arena_init(&arena, 0);
     enum status status = files_list(invocation->env, dir, &arena, &names, &count, err);
     arena_deinit(&arena);
-    if (status != STATUS_OK)
-        return error_prefix(err, "%s holds no log", invocation->settings.data_dir);
-    return STATUS_OK;
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    struct error ignored;
+    struct env_stat stat;
+    TRY(path_join(dir, invocation->settings.data_dir, "source", err));
+    if (env_path_stat(invocation->env, dir, &stat, &ignored) == STATUS_OK)
+        return error_set(err, status,
+                         "%.300s is of a server that publishes another one's log, and holds none: "
+                         "ask the server that has it, or give --source",
+                         invocation->settings.data_dir);
+    return error_prefix(err, "%s holds no log", invocation->settings.data_dir);
 }
 
 enum status cmd_stack_open(struct invocation *invocation, struct stack *out_stack,

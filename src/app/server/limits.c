@@ -65,10 +65,16 @@ static enum status take_limit(struct span *inout_text, const struct publish_tabl
 enum status limits_check(const struct settings *settings, struct error *err)
 {
     struct span text = span_of_text(settings->log_table_limits);
+    size_t count;
+    const struct publish_table *tables = ingest_tables(&count);
+    uint64_t bytes, seen = 0; /* bits */
     while (text.length) {
         const struct publish_table *table;
-        uint64_t bytes;
         TRY(take_limit(&text, &table, &bytes, err));
+        if (seen & (uint64_t)1 << (table - tables))
+            return error_set(err, STATUS_USAGE, "log.table_limits: %s.%s twice", table->ns,
+                             table->name);
+        seen |= (uint64_t)1 << (table - tables);
     }
     return STATUS_OK;
 }

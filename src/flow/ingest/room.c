@@ -46,6 +46,16 @@ static enum status refuse_halted(struct ingest_worker *worker, int table, struct
     return err->status = STATUS_NO_SPACE;
 }
 
+/* What is in the way is published now: of the table, and where the group has a limit, of all. */
+static void hurry(struct ingest_worker *worker, int table)
+{
+    struct ingest *ingest = worker->ingest;
+    bool is_all = wal_group_backlog(ingest->wal, 0).limit > 0;
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++)
+        if (i == table || (is_all && wal_table_backlog(ingest->wal, ingest->table_ids[i]).bytes))
+            publisher_hurry(ingest->publisher, ingest->table_ids[i]);
+}
+
 enum status ingest_check_room(struct ingest_worker *worker, struct error *err)
 {
     enum { FILLED_PERCENT = 50 };
@@ -55,7 +65,10 @@ enum status ingest_check_room(struct ingest_worker *worker, struct error *err)
             continue;
         if (is_filled && check_lane(worker, i, err) == STATUS_HALTED)
             return refuse_halted(worker, i, err);
-        TRY(check_limit(worker, i, &worker->retry_ms, err));
+        if (check_limit(worker, i, &worker->retry_ms, err) != STATUS_OK) {
+            hurry(worker, i);
+            return err->status;
+        }
     }
     return STATUS_OK;
 }

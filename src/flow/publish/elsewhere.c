@@ -35,6 +35,7 @@ void publisher_acknowledged(struct publisher *publisher, uint32_t table_id)
         return;
     env_lock(publisher->lock);
     lane->info.acked_wall_ms = env_wall_ns(publisher->env) / 1000000;
+    lane->is_demanded = false;
     env_unlock(publisher->lock);
     lane_wake_waiters(lane);
 }
@@ -45,7 +46,7 @@ bool publisher_is_awaited(struct publisher *publisher, uint32_t table_id)
     if (!lane)
         return false;
     env_lock(publisher->lock);
-    bool is_awaited = lane->waiters != NULL;
+    bool is_awaited = lane->is_demanded || lane->waiters;
     env_unlock(publisher->lock);
     return is_awaited;
 }

@@ -508,6 +508,14 @@ static bool is_stopped(struct lane *lane)
     return is_stopped;
 }
 
+int64_t lane_age_ms(const struct lane *lane, const struct wal_pending *pending)
+{
+    /* Unsigned: of a log elsewhere it is what that one says. */
+    uint64_t age_ns =
+        (uint64_t)env_wall_ns(lane->publisher->env) - (uint64_t)pending->oldest_wall_ns;
+    return pending->oldest_wall_ns ? (int64_t)age_ns / 1000000 : 0;
+}
+
 bool lane_is_due(struct lane *lane)
 {
     struct publisher *publisher = lane->publisher;
@@ -518,9 +526,7 @@ bool lane_is_due(struct lane *lane)
     if (source_fenced_by(publisher->source))
         return true;
     struct wal_pending pending = lane_pending(lane);
-    int64_t age_ms = pending.oldest_wall_ns
-                         ? (env_wall_ns(publisher->env) - pending.oldest_wall_ns) / 1000000
-                         : 0;
+    int64_t age_ms = lane_age_ms(lane, &pending);
     env_lock(publisher->lock);
     bool is_demanded = lane->is_demanded;
     env_unlock(publisher->lock);

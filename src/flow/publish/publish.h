@@ -158,6 +158,8 @@ void publisher_wait(struct publisher *publisher, struct publish_waiter *waiter, 
 void publisher_acknowledged(struct publisher *publisher, uint32_t table_id);
 /* Does somebody wait for rows of the table? */
 bool publisher_is_awaited(struct publisher *publisher, uint32_t table_id);
+/* Asks for publication of what a table has now: there is no room for more. */
+void publisher_hurry(struct publisher *publisher, uint32_t table_id);
 /* HALTED if this table's lane is; what an admission asks before `force`. */
 enum status publisher_check(struct publisher *publisher, uint32_t table_id,
                             struct error *err) MUST_CHECK;

@@ -469,6 +469,8 @@ bool publisher_is_out_of_time(struct publisher *publisher);
  * published. OK: nothing (more) to do. Failures are noted in the lane's state. */
 enum status lane_round(struct lane *lane, bool must_publish, struct error *err);
 bool lane_is_due(struct lane *lane);
+/* Of the oldest row that is not published; negative where a clock was moved. */
+int64_t lane_age_ms(const struct lane *lane, const struct wal_pending *pending);
 /* What is synced and not yet acknowledged as published; any thread. */
 struct wal_pending lane_pending(struct lane *lane);
 /* The table under the lane's name, whichever it is; a new one where there is none. */

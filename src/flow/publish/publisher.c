@@ -469,7 +469,21 @@ void publisher_wait(struct publisher *publisher, struct publish_waiter *waiter, 
         lane_wake_waiters(lane); /* the acknowledgement may have come before */
 }
 
-/* On the thread that works on the lane, which alone changes its checkpoint. */
+void publisher_hurry(struct publisher *publisher, uint32_t table_id)
+{
+    struct lane *lane = publisher_lane_of(publisher, table_id);
+    if (!lane)
+        return;
+    env_lock(publisher->lock);
+    if (!lane->is_demanded) {
+        lane->is_demanded = true;
+        env_signal(publisher->wake);
+    }
+    env_unlock(publisher->lock);
+}
+
+/* On the thread that works on the lane, which alone changes its checkpoint; where the log is
+ * published from elsewhere, on whichever waits or acknowledges. */
 void lane_wake_waiters(struct lane *lane)
 {
     struct publisher *publisher = lane->publisher;
@@ -536,9 +550,7 @@ bool publisher_lane_at(struct publisher *publisher, size_t index,
     out_info->pinned_bytes = pinned;
     out_info->lag_rows = pending.rows;
     out_info->lag_bytes = pending.bytes;
-    if (pending.oldest_wall_ns)
-        out_info->oldest_unpublished_ms =
-            (env_wall_ns(publisher->env) - pending.oldest_wall_ns) / 1000000;
+    out_info->oldest_unpublished_ms = lane_age_ms(lane, &pending);
     out_info->state = lane->state;
     memcpy(out_info->table, lane->name, sizeof out_info->table);
     memcpy(out_info->reason, lane->reason, sizeof out_info->reason);

@@ -94,7 +94,8 @@ static bool read_part(const struct json_value *json, uint32_t number, int64_t cl
         !look_damage(json, number, &part->damage, &part->is_damaged))
         return false;
     if (part->pending.oldest_wall_ns)
-        part->pending.oldest_wall_ns += clock_ns;
+        part->pending.oldest_wall_ns =
+            (int64_t)((uint64_t)part->pending.oldest_wall_ns + (uint64_t)clock_ns);
     return true;
 }
 
@@ -140,7 +141,7 @@ static bool read_log(const struct json_value *json, int64_t now_wall_ns, struct 
         !look_get_u64(json, "fenced_by", &look->fenced_by) ||
         !json_get_i64(json, "now_ns", &now_ns))
         return false;
-    look->clock_ns = now_wall_ns ? now_wall_ns - now_ns : 0;
+    look->clock_ns = now_wall_ns ? (int64_t)((uint64_t)now_wall_ns - (uint64_t)now_ns) : 0;
     look->is_published_elsewhere = strcmp(from, "log_port") == 0;
     return true;
 }

@@ -623,7 +623,7 @@ static enum status meet(struct remote *remote, struct error *err)
         env_mono_ns(remote->env) + (int64_t)remote->options.first_look_ms_max * 1000000;
     enum status status;
     while ((status = remote_refresh(&remote->source, err)) == STATUS_TIMEOUT &&
-           env_mono_ns(remote->env) < until_ns)
+           env_mono_ns(remote->env) < until_ns && !os_signal_pending())
         env_sleep_ms(remote->env, remote->options.look_ms);
     TRY(status);
     return keep_save(remote->env, remote->path, remote->source.log, remote->source.group_count,
