@@ -78,7 +78,8 @@ static void settled(struct model *model, struct consumer_model *consumer)
     consumer->in_flight = false;
 }
 
-/* A call was cut off: whatever it left is what counts from here on. */
+/* A call was cut off: whatever it left is what counts from here on. Any member may have been
+ * renewed since. */
 static void adopt(struct model *model, struct consumer_model *consumer,
                   const struct wal_consumer *info)
 {
@@ -88,6 +89,7 @@ static void adopt(struct model *model, struct consumer_model *consumer,
                  U(info->members[m].seq));
         consumer->sure[m] = consumer->tried[m] = info->members[m].seq;
         consumer->has_joined[m] = info->members[m].has_joined;
+        renewed(model, consumer, m);
     }
     settled(model, consumer);
 }
