@@ -955,7 +955,8 @@ def test_L26_a_table_that_stands_still_keeps_no_rows_of_others(tmp_path, request
     assert lane["state"] == "halted" and lane["lag_rows"] >= 3 * 60
     assert log["segments_compacted"] > 10 and log["bytes_written"] > 24 << 20
     assert lane["lag_bytes"] < lane["pinned_bytes"] < log["allocated_bytes"] < 12 << 20
-    assert f'sluice_lane_pinned_bytes{{table="otel.logs"}} {lane["pinned_bytes"]}' in server.get("/metrics")[1]
+    faults.wait_for(lambda: f'sluice_lane_pinned_bytes{{table="otel.logs"}} {server.lane("otel.logs")["pinned_bytes"]}'
+                    in server.get("/metrics")[1], what="the metric")  # once compaction has come to rest
     server.stop()
     listed = server.command("log", "ls")
     assert listed.stdout.count("(compacted)") > 10
