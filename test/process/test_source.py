@@ -190,7 +190,7 @@ def test_a_network_that_fails(tmp_path):
         pair.publisher.wait_all(pair.log)
         pair.network.fault = fault
         senders = Senders(pair.log, book, 3, chance)
-        deadline = time.monotonic() + (120 if DEEP else 15)
+        deadline = time.monotonic() + (120 if DEEP else 8)
         while time.monotonic() < deadline:
             time.sleep(chance.uniform(0.2, 1))
             if chance.random() < 0.3:
