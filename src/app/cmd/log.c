@@ -75,8 +75,8 @@ static enum status cat_group(struct wal *wal, uint32_t group, bool as_json, stru
     TRY(wal_scan_open(wal, group, 0, after, &scan, err));
     for (;;) {
         status = wal_scan_next(scan, &view, err);
-        uint64_t behind = wal_reclaimed_behind(wal, group, after);
-        if (status == STATUS_RECLAIMED) {                /* a stuck table has more */
+        if (status == STATUS_RECLAIMED) { /* a stuck table has more */
+            uint64_t behind = wal_reclaimed_behind(wal, group, after);
             after = behind > after ? behind : after + 1; /* or of one that left meanwhile */
             status = wal_scan_seek(scan, after, err);
             if (status != STATUS_OK)

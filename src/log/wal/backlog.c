@@ -133,7 +133,8 @@ void backlog_store(struct wal *wal, const struct record *record)
 static void let_go(struct backlog *backlog, uint64_t bytes, int64_t now_ns)
 {
     backlog->stored -= bytes < backlog->stored ? bytes : backlog->stored;
-    wal_rate_add(&backlog->drain, bytes, now_ns);
+    if (bytes) /* an idle lane's acks drain nothing, and say nothing of how fast it could */
+        wal_rate_add(&backlog->drain, bytes, now_ns);
 }
 
 void backlog_let_go(struct wal *wal, uint32_t table_id, const struct wal_ack *acks)

@@ -121,22 +121,25 @@ struct wal_usage wal_usage(struct wal *wal)
     return usage;
 }
 
+/* Has the table rows in the segment that it has not taken? Lock held. */
+static bool is_pinned_by(const struct wal *wal, const struct segment *segment, uint32_t table_id)
+{
+    for (size_t i = 0; i < segment->table_count && segment->place == SEGMENT_SEALED; i++) {
+        const struct segment_table *row = &segment->tables[i];
+        if (row->table_id == table_id && row->entries > 0 &&
+            row->last_seq > table_through(wal, row))
+            return true;
+    }
+    return false;
+}
+
 uint64_t wal_pinned_bytes(struct wal *wal, uint32_t table_id)
 {
     uint64_t bytes = 0;
     env_lock(wal->lock);
-    const struct table *table =
-        table_id > 0 && table_id <= wal->table_count ? wal->tables[table_id - 1] : NULL;
-    for (size_t i = 0; table && i < wal->segment_count; i++) {
-        const struct segment *segment = wal->segments[i];
-        bool is_pinned = false;
-        for (size_t k = 0; k < segment->table_count && segment->place == SEGMENT_SEALED; k++) {
-            const struct segment_table *row = &segment->tables[k];
-            uint64_t through = table->acks ? table->acks[row->group].through.seq : 0;
-            is_pinned |= row->table_id == table_id && row->entries > 0 && row->last_seq > through;
-        }
-        bytes += is_pinned ? segment->allocated_bytes : 0;
-    }
+    for (size_t i = 0; i < wal->segment_count; i++)
+        if (is_pinned_by(wal, wal->segments[i], table_id))
+            bytes += wal->segments[i]->allocated_bytes;
     env_unlock(wal->lock);
     return bytes;
 }
