@@ -428,9 +428,19 @@ def test_two_publishers(tmp_path, pair):
         senders = None
         for server in owners:  # some lanes are one's, some the other's
             server.kill()
-        for table in ("otel.logs", "otel.spans"):
+        tables = ("otel.logs", "otel.spans")
+        for table in tables:
             pair.publisher.command("clear-halt", table, "--confirm", "--accept", "--source", pair.network.url, *flags)
         pair.publisher.start()
+
+        def is_done():  # who was overtaken just before his end finds it out only now
+            lanes = [pair.publisher.lane(table) for table in tables]
+            for lane in lanes:
+                if lane["state"] == "stood_down":
+                    pair.publisher.command("clear-halt", lane["table"], "--confirm", "--accept")
+            return all(lane["state"] == "idle" and lane["lag_rows"] == 0 for lane in lanes)
+
+        faults.wait_for(is_done, seconds=60)
         finish(pair, book, with_leftovers=True)  # a decision gives up what a loser had begun
     finally:
         if senders:

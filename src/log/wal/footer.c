@@ -272,6 +272,31 @@ static bool link_entry(struct segment *segment, struct run *run, uint32_t index)
     return true;
 }
 
+/* A table's row says what its entries add up to: whoever follows the links counts on where they
+ * end. */
+static bool row_is_true(const struct segment *segment, const struct segment_table *row)
+{
+    struct segment_table sum = {0};
+    const struct run *run = segment_run_find(segment, row->group);
+    uint32_t index = row->first;
+    if (row->entries == 0 || !run || row->entries > run->count ||
+        run_seq(run, row->last) != row->last_seq || run_seq(run, index) != row->first_seq)
+        return row->entries == 0;
+    for (;; index = run->entries[index].next) {
+        const struct index_entry *entry = &run->entries[index];
+        if (entry->type != WAL_DATA || entry->table_id != row->table_id)
+            return false;
+        sum.entries++;
+        sum.rows += entry->rows;
+        sum.bytes += entry->payload_bytes;
+        if (index == row->last)
+            break;
+        if (entry->next <= index)
+            return false;
+    }
+    return sum.entries == row->entries && sum.rows == row->rows && sum.bytes == row->bytes;
+}
+
 static enum status get_run(const struct wal *wal, struct segment *segment, struct cursor *cursor,
                            struct error *err)
 {
@@ -280,6 +305,8 @@ static enum status get_run(const struct wal *wal, struct segment *segment, struc
     if (cursor->failed || group >= wal->group_count || first_seq == 0 ||
         count > cursor_left(cursor) / 7)
         return bad(err, "run");
+    if (segment_run_find(segment, group))
+        return bad(err, "a group's second run");
     struct run *run = segment_run_get(segment, group);
     struct index_entry *entries = run ? mem_alloc_zero(count, sizeof(struct index_entry)) : NULL;
     if (!entries)
@@ -309,7 +336,8 @@ static enum status get_run(const struct wal *wal, struct segment *segment, struc
             header_bytes > RECORD_HEADER_MAX ||
             (header_bytes < RECORD_HEADER_FIXED && type != ENTRY_LOST) ||
             payload_bytes > UINT32_MAX || table_id > UINT32_MAX || rows > UINT32_MAX ||
-            at * WAL_ALIGN + record_bytes(header_bytes, payload_bytes) > segment->data_end)
+            at * WAL_ALIGN + record_bytes(header_bytes, payload_bytes) > segment->data_end ||
+            first_seq + step < first_seq)
             return bad(err, "entry");
         run->entries[i] = (struct index_entry){.at = (uint32_t)at,
                                                .header_bytes = (uint32_t)header_bytes,
@@ -396,8 +424,8 @@ enum status footer_decode_ends(struct segment *segment, struct span unit, uint64
     return get_ends(segment, rows, groups, err);
 }
 
-enum status footer_decode(struct wal *wal, struct segment *segment, struct span unit,
-                          struct error *err)
+static enum status get_body(struct wal *wal, struct segment *segment, struct span unit,
+                            struct error *err)
 {
     struct cursor cursor = {0};
     TRY(find_body(segment, unit, &cursor, err));
@@ -424,6 +452,18 @@ enum status footer_decode(struct wal *wal, struct segment *segment, struct span 
         TRY(get_run(wal, segment, &cursor, err));
     if (cursor.failed || cursor_left(&cursor) != 0)
         return bad(err, "length");
+    for (size_t i = 0; i < segment->table_count; i++)
+        if (!row_is_true(segment, &segment->tables[i]))
+            return bad(err, "a table's row and its entries differ");
     segment_trim(segment);
     return get_ends(segment, rows, groups, err); /* for recovery to go on from */
+}
+
+enum status footer_decode(struct wal *wal, struct segment *segment, struct span unit,
+                          struct error *err)
+{
+    enum status status = get_body(wal, segment, unit, err);
+    if (status != STATUS_OK)
+        segment_forget(segment);
+    return status;
 }

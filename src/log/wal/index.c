@@ -35,10 +35,8 @@ struct segment *segment_create(uint64_t id)
     return segment;
 }
 
-void segment_destroy(struct segment *segment)
+void segment_forget(struct segment *segment)
 {
-    if (!segment)
-        return;
     for (size_t i = 0; i < segment->run_count; i++) {
         mem_free(segment->runs[i]->entries);
         mem_free(segment->runs[i]->steps);
@@ -48,8 +46,25 @@ void segment_destroy(struct segment *segment)
     mem_free(segment->tables);
     mem_free(segment->schemas);
     mem_free(segment->voids);
+    segment_ends_drop(segment);
+    segment->runs = NULL;
+    segment->tables = NULL;
+    segment->schemas = NULL;
+    segment->voids = NULL;
+    segment->run_count = segment->run_capacity = 0;
+    segment->table_count = segment->table_capacity = 0;
+    segment->schema_count = segment->schema_capacity = 0;
+    segment->void_count = segment->void_capacity = 0;
+    segment->entry_count = 0;
+    segment->has_state = segment->is_cut = segment->is_compacted = false;
+}
+
+void segment_destroy(struct segment *segment)
+{
+    if (!segment)
+        return;
+    segment_forget(segment);
     mem_free(segment->chains);
-    mem_free(segment->ends);
     mem_free(segment);
 }
 

@@ -392,7 +392,7 @@ static enum status load_sealed(struct wal *wal, struct segment *segment, const c
         TRY(footer_state_replay(wal, segment, path, err));
         return STATUS_OK;
     }
-    if (status != STATUS_CORRUPT || segment->run_count > 0)
+    if (status != STATUS_CORRUPT)
         return status;
     snprintf(segment->problem, sizeof segment->problem, "%.110s", err->message);
     segment->data_end = segment->file_bytes;

@@ -437,6 +437,8 @@ void segment_table_count(struct segment_table *table, struct run *run, uint64_t 
 bool segment_chains_set(struct segment *segment, const struct group_row *rows, uint32_t count);
 const struct header_chain *segment_chain_find(const struct segment *segment, uint32_t group);
 void segment_ends_drop(struct segment *segment);
+/* All that a footer or units said of it; its header and its name stay. Not in an index yet. */
+void segment_forget(struct segment *segment);
 /* No entry comes any more: gives back what was kept free for some. */
 void segment_trim(struct segment *segment);
 struct run *segment_run_find(const struct segment *segment, uint32_t group);
@@ -472,7 +474,8 @@ bool floor_raise(struct wal *wal, uint32_t table_id, uint32_t group, uint64_t se
  * empty. */
 void footer_encode(const struct wal *wal, const struct segment *segment, uint64_t unit_offset,
                    uint64_t unit_number, int64_t wall_ns, uint64_t bytes_least, struct buf *out);
-/* Fills an empty segment from a footer unit; its runs are not yet in the groups. */
+/* Fills an empty segment from a footer unit; its runs are not yet in the groups. A failure leaves
+ * it empty. */
 enum status footer_decode(struct wal *wal, struct segment *segment, struct span unit,
                           struct error *err) MUST_CHECK;
 /* Of it only where the groups stood, into segment->ends, and the unit's number. */
