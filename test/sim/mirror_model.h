@@ -10,10 +10,9 @@
 #include <stdlib.h>
 
 #include "log/mirror/mirror.h"
-#include "sim/sim.h"
+#include "sim/sim_seeds.h"
 
 enum { GROUPS_MAX = 2, TABLES = 2, WORKERS_MAX = 3, ITEMS_MAX = 4096, SEGMENTS_MAX = 1024 };
-#define U(x) ((unsigned long long)(x))
 
 #define MIRROR_DIR "/mirror"
 

@@ -10,7 +10,7 @@
 
 #include "flaky_source.h"
 #include "flow/publish/publish.h"
-#include "sim/sim.h"
+#include "sim/sim_seeds.h"
 
 enum {
     GROUPS_MAX = 3,
@@ -21,8 +21,6 @@ enum {
     FOREIGN_MAX = 256,
     PATHS_MAX = 4096,
 };
-
-#define U(x) ((unsigned long long)(x))
 
 /* What a seed is about. */
 enum story {

@@ -3,7 +3,7 @@
  * The mirror under simulated faults, against a model that shares no code with it but the names and
  * headers of objects.
  *
- *   sim_mirror [--seeds FIRST COUNT]    (default 1 200; $SIM_SHARE divides the count)
+ *   sim_mirror [--seeds FIRST COUNT]    (sim_seeds.h)
  *   sim_mirror --seed N                 replays one, with what happened
  *
  * Each seed is one world: a log and a mirror of it on one disk, a few workers that append, wait for
@@ -360,14 +360,6 @@ static void world(struct model *model)
     }
 }
 
-static void counts_add(struct sim_counts *to, struct sim_counts from)
-{
-    uint64_t *a = (uint64_t *)(void *)to;
-    const uint64_t *b = (const uint64_t *)(const void *)&from;
-    for (size_t i = 0; i < sizeof from / sizeof *a; i++)
-        a[i] += b[i];
-}
-
 static uint64_t run_seed(uint64_t seed, bool is_verbose)
 {
     struct model *model = calloc(1, sizeof *model);
@@ -377,17 +369,14 @@ static uint64_t run_seed(uint64_t seed, bool is_verbose)
     model->sim = sim_create(seed);
     world(model);
     uint64_t trace = sim_trace(model->sim);
-    counts_add(&totals.sim, sim_counts(model->sim));
+    sim_counts_add(&totals.sim, sim_counts(model->sim));
     totals.seeds++;
     sim_destroy(model->sim);
     free(model);
     return trace;
 }
 
-static const struct {
-    const char *name;
-    const uint64_t *count;
-} must_happen[] = {
+static const struct sim_event must_happen[] = {
     {"power cuts", &totals.sim.power_cuts},
     {"kills", &totals.sim.kills},
     {"exits after a failed sync", &totals.sim.exits},
@@ -411,41 +400,18 @@ static const struct {
     {"compacted segments in the mirror", &totals.found_compacted},
 };
 
-int main(int argc, char **argv)
+static void sum_up(void)
 {
-    uint64_t first = 1, count = 200, by = 1;
-    bool is_one = false, is_ok = true;
-    const char *share = getenv("SIM_SHARE");
-    if (argc == 3 && strcmp(argv[1], "--seed") == 0) {
-        is_one = parse_u64(argv[2], strlen(argv[2]), &first);
-        count = 1;
-    } else if (argc == 4 && strcmp(argv[1], "--seeds") == 0 &&
-               parse_u64(argv[2], strlen(argv[2]), &first) &&
-               parse_u64(argv[3], strlen(argv[3]), &count)) {
-        if (share && (!parse_u64(share, strlen(share), &by) || by == 0))
-            by = 1;
-        count = (count + by - 1) / by;
-    } else if (argc != 1) {
-        fprintf(stderr, "usage: sim_mirror [--seed N | --seeds FIRST COUNT]\n");
-        return 2;
-    }
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        uint64_t trace = run_seed(seed, is_one);
-        if ((is_one || seed < first + 3) && trace != run_seed(seed, false)) {
-            printf("# seed %llu does not replay\n", U(seed));
-            return 1;
-        }
-    }
     printf("# %llu seeds, %llu runs, %llu entries\n", U(totals.seeds), U(totals.runs),
            U(totals.appended));
-    if (is_one)
-        return 0;
-    printf("1..%zu\nok 1 - every seed kept every promise\n", COUNT_OF(must_happen) + 1);
-    for (size_t i = 0; i < COUNT_OF(must_happen); i++) {
-        bool happened = *must_happen[i].count > 0 || by > 1;
-        is_ok &= happened;
-        printf("%sok %zu - %s: %llu\n", happened ? "" : "not ", i + 2, must_happen[i].name,
-               U(*must_happen[i].count));
-    }
-    return is_ok ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct sim_program program = {.name = "sim_mirror",
+                                               .run = run_seed,
+                                               .sum_up = sum_up,
+                                               .events = must_happen,
+                                               .event_count = COUNT_OF(must_happen)};
+    return sim_program_main(&program, argc, argv);
 }

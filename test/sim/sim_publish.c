@@ -3,7 +3,7 @@
  * Log and publication in the simulated world, with the real catalog code, against a model
  * (publish_model.c says what must hold).
  *
- *   sim_publish [--seeds FIRST COUNT]    (default 1 100; $SIM_SHARE divides the count)
+ *   sim_publish [--seeds FIRST COUNT]    (sim_seeds.h)
  *   sim_publish --seed N                 replays one, with what happened
  *
  * A seed is a story of several runs of a server on one disk. Each run opens log, catalog and
@@ -22,8 +22,6 @@
 
 #include "sim/publish_world.h"
 #include "sim/sim_sqlite.h"
-
-enum { REPLAYED_EVERY = 50 };
 
 struct totals totals;
 
@@ -274,14 +272,6 @@ static void story_tell(struct model *model)
 
 /* ---- seeds ---- */
 
-static void counts_add(struct sim_counts *to, struct sim_counts from)
-{
-    uint64_t *a = (uint64_t *)(void *)to;
-    const uint64_t *b = (const uint64_t *)(const void *)&from;
-    for (size_t i = 0; i < sizeof from / sizeof *a; i++)
-        a[i] += b[i];
-}
-
 static uint64_t run_seed(uint64_t seed, bool is_verbose)
 {
     struct model *model = calloc(1, sizeof *model);
@@ -309,7 +299,7 @@ static uint64_t run_seed(uint64_t seed, bool is_verbose)
     entry_add(model, (struct entry){0});
     story_tell(model);
     uint64_t trace = sim_trace(model->sim);
-    counts_add(&totals.sim, sim_counts(model->sim));
+    sim_counts_add(&totals.sim, sim_counts(model->sim));
     totals.seeds++;
     totals.stories[model->story]++;
     sim_destroy(model->sim);
@@ -320,10 +310,7 @@ static uint64_t run_seed(uint64_t seed, bool is_verbose)
     return trace;
 }
 
-static const struct {
-    const char *name;
-    const uint64_t *count;
-} must_happen[] = {
+static const struct sim_event must_happen[] = {
     {"segments compacted", &totals.compacted},
     {"power cuts", &totals.sim.power_cuts},
     {"logs elsewhere", &totals.sources_elsewhere},
@@ -378,62 +365,23 @@ static const struct {
     {"owners that stood down", &totals.stand_downs},
 };
 
-/* $SIM_SHARE divides the seeds, where a sanitizer makes each of them slow. */
-static uint64_t share(uint64_t count)
+static void sum_up(void)
 {
-    uint64_t by = 1;
-    const char *text = getenv("SIM_SHARE");
-    if (text && (!parse_u64(text, strlen(text), &by) || by == 0))
-        by = 1;
-    return count / by > 0 ? count / by : 1;
-}
-
-/* In a share of the seeds a rare event may be missing: that it fires is asked of all of them. */
-static int report(bool is_share)
-{
-    bool is_ok = true;
     printf(
         "# %llu seeds, %llu runs, %llu submissions of %llu rows; %llu looks at %llu rows in %llu "
         "files; %llu roll-backs whose traces expired unread\n",
         U(totals.seeds), U(totals.runs), U(totals.submissions), U(totals.rows), U(totals.looks),
         U(totals.rows_checked), U(totals.files_read), U(totals.halts_without_evidence));
-    printf("1..%zu\nok 1 - every seed kept every promise\n", COUNT_OF(must_happen) + 1);
-    for (size_t i = 0; i < COUNT_OF(must_happen); i++) {
-        bool happened = *must_happen[i].count > 0 || is_share;
-        is_ok &= happened;
-        printf("%sok %zu - %s: %llu\n", happened ? "" : "not ", i + 2, must_happen[i].name,
-               U(*must_happen[i].count));
-    }
-    return is_ok ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t first = 1, count = 100;
-    bool is_one = false;
-    if (argc == 3 && strcmp(argv[1], "--seed") == 0) {
-        is_one = parse_u64(argv[2], strlen(argv[2]), &first);
-        count = 1;
-    } else if (argc == 4 && strcmp(argv[1], "--seeds") == 0 &&
-               parse_u64(argv[2], strlen(argv[2]), &first) &&
-               parse_u64(argv[3], strlen(argv[3]), &count)) {
-        count = share(count);
-    } else if (argc != 1) {
-        fprintf(stderr, "usage: sim_publish [--seed N | --seeds FIRST COUNT]\n");
-        return 2;
-    }
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    static const struct sim_program program = {.name = "sim_publish",
+                                               .run = run_seed,
+                                               .sum_up = sum_up,
+                                               .events = must_happen,
+                                               .event_count = COUNT_OF(must_happen),
+                                               .replayed_every = 50};
     sim_sqlite_init();
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        uint64_t trace = run_seed(seed, is_one);
-        if ((is_one || seed % REPLAYED_EVERY == 1) && run_seed(seed, false) != trace) {
-            printf("not ok - seed %llu does not replay\n", U(seed));
-            return 1;
-        }
-    }
-    if (is_one) {
-        printf("1..1\nok 1 - seed %llu, trace %s\n", U(first), "the same twice");
-        return 0;
-    }
-    return report(share(1000000) != 1000000);
+    return sim_program_main(&program, argc, argv);
 }

@@ -271,20 +271,12 @@ static void world(struct model *model)
     }
 }
 
-static void counts_add(struct sim_counts *to, struct sim_counts from)
-{
-    uint64_t *a = (uint64_t *)(void *)to;
-    const uint64_t *b = (const uint64_t *)(const void *)&from;
-    for (size_t i = 0; i < sizeof from / sizeof *a; i++)
-        a[i] += b[i];
-}
-
 static uint64_t run_seed(uint64_t seed, bool is_verbose)
 {
     struct model model = {.seed = seed, .is_verbose = is_verbose, .sim = sim_create(seed)};
     world(&model);
     uint64_t trace = sim_trace(model.sim);
-    counts_add(&totals.sim, sim_counts(model.sim));
+    sim_counts_add(&totals.sim, sim_counts(model.sim));
     totals.seeds++;
     sim_destroy(model.sim);
     free(model.items);
@@ -295,10 +287,7 @@ static uint64_t run_seed(uint64_t seed, bool is_verbose)
     return trace;
 }
 
-static const struct {
-    const char *name;
-    const uint64_t *count;
-} must_happen[] = {
+static const struct sim_event must_happen[] = {
     {"power cuts", &totals.sim.power_cuts},
     {"kills", &totals.sim.kills},
     {"exits after a failed sync", &totals.sim.exits},
@@ -340,73 +329,19 @@ static const struct {
     {"compacted segments found by a start", &totals.found_compacted},
 };
 
-static const char usage[] =
-    "usage: sim_wal [--seed N | --seeds FIRST COUNT]\n"
-    "\n"
-    "  --seed N             replays one world and says what happened in it\n"
-    "  --seeds FIRST COUNT  runs these (default 1 200)\n"
-    "\n"
-    "environment:\n"
-    "  SIM_SHARE=N          runs COUNT / N seeds, from FIRST on, for builds that are slow; what "
-    "so\n"
-    "                       few of them never reached is reported, and fails nothing\n";
-
-/* 1: all of them. 0: not a number. */
-static uint64_t share_of_seeds(void)
+static void sum_up(void)
 {
-    uint64_t share = 1;
-    const char *text = getenv("SIM_SHARE");
-    if (text && text[0] && !parse_u64(text, strlen(text), &share))
-        return 0;
-    return share;
-}
-
-static int report(bool is_share)
-{
-    bool is_ok = true;
-    printf("1..%zu\n", COUNT_OF(must_happen) + 1);
-    printf("ok 1 - every seed kept every promise\n");
-    for (size_t i = 0; i < COUNT_OF(must_happen); i++) {
-        bool happened = *must_happen[i].count > 0;
-        is_ok &= happened || is_share;
-        printf("%sok %zu - %s: %llu%s\n", happened || is_share ? "" : "not ", i + 2,
-               must_happen[i].name, U(*must_happen[i].count),
-               !happened && is_share ? " (a share of the seeds)" : "");
-    }
-    return is_ok ? 0 : 1;
+    printf("# %llu seeds, %llu runs, %llu submissions, %llu scanned, %llu checks of all\n",
+           U(totals.seeds), U(totals.runs), U(totals.appended), U(totals.scanned),
+           U(totals.verified));
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t first = 1, count = 200, share = share_of_seeds();
-    bool is_one = false;
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        fputs(usage, stdout);
-        return 0;
-    }
-    if (argc == 3 && strcmp(argv[1], "--seed") == 0 &&
-        parse_u64(argv[2], strlen(argv[2]), &first)) {
-        is_one = true;
-        count = share = 1;
-    } else if (share == 0 || (argc != 1 && (argc != 4 || strcmp(argv[1], "--seeds") != 0 ||
-                                            !parse_u64(argv[2], strlen(argv[2]), &first) ||
-                                            !parse_u64(argv[3], strlen(argv[3]), &count)))) {
-        fputs(usage, stderr);
-        return 2;
-    }
-    count = (count + share - 1) / share;
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        uint64_t trace = run_seed(seed, is_one);
-        if (is_one || seed < first + 3) {
-            uint64_t again = run_seed(seed, false);
-            if (trace != again) {
-                printf("# seed %llu does not replay\n", U(seed));
-                return 1;
-            }
-        }
-    }
-    printf("# %llu seeds, %llu runs, %llu submissions, %llu scanned, %llu checks of all\n",
-           U(totals.seeds), U(totals.runs), U(totals.appended), U(totals.scanned),
-           U(totals.verified));
-    return is_one ? 0 : report(share > 1);
+    static const struct sim_program program = {.name = "sim_wal",
+                                               .run = run_seed,
+                                               .sum_up = sum_up,
+                                               .events = must_happen,
+                                               .event_count = COUNT_OF(must_happen)};
+    return sim_program_main(&program, argc, argv);
 }

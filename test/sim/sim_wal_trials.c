@@ -541,6 +541,10 @@ static const struct {
     {"L26 a crash at any step", l26_crash_at_any_step},
     {"L26 damage in a compacted segment", l26_damage_in_a_compacted_segment},
     {"L26 what is wanted stays", l26_what_is_wanted_stays},
+    {"L3 a truncation lasts", truncation_lasts},
+    {"L23 what counts is the log's to say", commits_are_of_the_log},
+    {"L20 a truncation's record is damaged", l20_the_record_is_damaged},
+    {"L20 a truncation's segment is lost", l20_the_segment_of_the_record_is_lost},
 };
 
 int main(void)

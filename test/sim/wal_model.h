@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "log/wal/wal.h"
-#include "sim/sim.h"
+#include "sim/sim_seeds.h"
 
 enum {
     TABLES = 3,
@@ -112,8 +112,6 @@ struct totals {
     struct sim_counts sim;
 };
 extern struct totals totals;
-
-#define U(x) ((unsigned long long)(x))
 
 /* Prints the seed and ends the program. */
 _Noreturn void fail(const struct model *model, const char *format, ...)

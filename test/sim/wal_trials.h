@@ -101,6 +101,13 @@ void l26_crash_at_any_step(void);
 void l26_damage_in_a_compacted_segment(void);
 void l26_what_is_wanted_stays(void);
 
+/* ---- entries that do not count yet (wal_trials_commit.c) ---- */
+
+void truncation_lasts(void);
+void commits_are_of_the_log(void);
+void l20_the_record_is_damaged(void);
+void l20_the_segment_of_the_record_is_lost(void);
+
 void act_five_segments(struct run *run, struct wal *wal, uint32_t table);
 
 #endif

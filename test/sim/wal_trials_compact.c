@@ -320,12 +320,12 @@ static void act_hold(struct run *run, struct wal *wal, uint32_t table)
     bool was_there;
     EXPECT(wal_consumer_drop(wal, "c", &was_there, &last_error) == STATUS_OK && was_there);
     env_sleep_ms(sim_node_env(run->node), 3000);
+    struct wal *other = look_on(run);
+    struct wal_segment_file *file = file_hold(wal);
     uint64_t found = 0;
     while (wal_scan_next(scan, &view, &last_error) == STATUS_OK)
         EXPECT(is_payload(ROWS + ++found, view.payload));
     EXPECT(found == world.rows && wal_usage(wal).segments_compacted == 0);
-    struct wal *other = look_on(run);
-    struct wal_segment_file *file = file_hold(wal);
     wal_scan_close(scan);
     env_sleep_ms(sim_node_env(run->node), 3000);
     EXPECT(wal_usage(wal).segments_compacted == 1);

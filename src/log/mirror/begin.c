@@ -198,8 +198,12 @@ static enum status take_segment(struct mirror *mirror, const struct mirror_heade
                       err);
     if (extent->is_committed)
         return STATUS_OK;
-    if (end > 0)
-        TRY(is_same_segment(mirror, &ranges[0], &is_same, err));
+    if (end > 0) {
+        enum status status = is_same_segment(mirror, &ranges[0], &is_same, err);
+        if (status == STATUS_RECLAIMED) /* since the extents were listed */
+            return STATUS_OK;
+        TRY(status);
+    }
     if (!is_same)
         return halted(mirror, "it holds another segment of the same number", err);
     for (size_t i = 0; i < count && is_ours; i++) {

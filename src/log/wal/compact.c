@@ -70,7 +70,8 @@ static struct segment *next_candidate(const struct wal *wal, bool *out_passes_ho
         return NULL;
     for (int pass = 0; pass < (wal_is_under_pressure(wal) ? 2 : 1); pass++) {
         *out_passes_holds = pass > 0;
-        for (size_t i = 0; i < wal->segment_count; i++)
+        for (size_t i = 0; i < wal->segment_count && !segment_is_open_ended(wal, wal->segments[i]);
+             i++)
             if (is_candidate(wal, wal->segments[i], pass > 0))
                 return wal->segments[i];
     }

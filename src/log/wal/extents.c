@@ -21,6 +21,8 @@ static bool extent_of(const struct wal *wal, const struct segment *segment,
                                 .unit = UINT64_MAX,
                                 .is_sealed = true,
                                 .is_committed = segment->place == SEGMENT_COMMITTED};
+    if (segment_is_open_ended(wal, segment))
+        return false;
     if (segment->place == SEGMENT_ACTIVE) {
         if (segment != wal->writer.segment) /* it is being made */
             return false;
@@ -32,24 +34,37 @@ static bool extent_of(const struct wal *wal, const struct segment *segment,
     return true;
 }
 
+/* What a segment has that is not to be copied yet is above all ends. */
+static void ends_limit(const struct segment *segment, uint64_t *inout_seqs)
+{
+    for (size_t i = 0; i < segment->run_count; i++) {
+        const struct run *run = segment->runs[i];
+        if (run->count > 0 && inout_seqs[run->group] >= run->first_seq)
+            inout_seqs[run->group] = run->first_seq - 1;
+    }
+}
+
 void wal_extents(struct wal *wal, uint64_t from_id, struct wal_extent *extents, size_t capacity,
                  size_t *out_count, uint64_t *synced_seqs)
 {
     size_t count = 0;
     env_lock(wal->lock);
+    for (uint32_t g = 0; synced_seqs && g < wal->group_count; g++)
+        synced_seqs[g] = wal->groups[g].committed_seq;
     size_t at = wal->segment_count;
     while (at > 0 && wal->segments[at - 1]->identity.id >= from_id)
         at--;
     for (; at < wal->segment_count; at++) {
         struct wal_extent extent;
-        if (!extent_of(wal, wal->segments[at], &extent))
+        if (!extent_of(wal, wal->segments[at], &extent)) {
+            if (synced_seqs)
+                ends_limit(wal->segments[at], synced_seqs);
             continue;
+        }
         if (count < capacity)
             extents[count] = extent;
         count++;
     }
-    for (uint32_t g = 0; synced_seqs && g < wal->group_count; g++)
-        synced_seqs[g] = wal->groups[g].synced_seq;
     env_unlock(wal->lock);
     *out_count = count;
 }

@@ -125,9 +125,10 @@ static void put_body(const struct wal *wal, const struct segment *segment, uint6
     buf_put_le32(out, tables_used(segment));
     buf_put_le32(out, (uint32_t)segment->schema_count);
     buf_put_le32(out, (uint32_t)segment->void_count);
-    buf_put_le32(out, 0); /* TRUNCATE records */
+    buf_put_le32(out, truncations_put(wal, segment->identity.id, NULL));
     buf_put_le32(out, 0); /* HARD_STATE records */
     put_groups(wal, segment, out);
+    truncations_put(wal, segment->identity.id, out);
     put_tables(segment, out);
     put_schemas(wal, segment, out);
     for (size_t i = 0; i < segment->void_count; i++) {
@@ -211,6 +212,23 @@ static enum status get_tables(const struct wal *wal, struct segment *segment, st
         table->bytes = cursor_get_le64(cursor);
         table->time_min_us = (int64_t)cursor_get_le64(cursor);
         table->time_max_us = (int64_t)cursor_get_le64(cursor);
+    }
+    return STATUS_OK;
+}
+
+static enum status get_truncates(struct wal *wal, struct segment *segment, struct cursor *cursor,
+                                 uint32_t count, struct error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct truncation row = {.group = cursor_get_le32(cursor), .segment = segment->identity.id};
+        row.after = cursor_get_le64(cursor);
+        row.chain = cursor_get_le64(cursor);
+        row.term = cursor_get_le64(cursor);
+        if (cursor->failed || row.group >= wal->group_count)
+            return bad(err, "truncation");
+        if (!truncation_add(wal, &row))
+            return error_set(err, STATUS_NO_MEMORY, "footer: out of memory");
+        segment->has_state = true;
     }
     return STATUS_OK;
 }
@@ -438,13 +456,14 @@ static enum status get_body(struct wal *wal, struct segment *segment, struct spa
     uint32_t groups = cursor_get_le32(&cursor), tables = cursor_get_le32(&cursor);
     uint32_t schemas = cursor_get_le32(&cursor), voids = cursor_get_le32(&cursor);
     uint32_t truncates = cursor_get_le32(&cursor), hard_states = cursor_get_le32(&cursor);
-    if (cursor.failed || version != 0 || truncates || hard_states)
+    if (cursor.failed || version != 0 || hard_states)
         return error_set(err, STATUS_UNSUPPORTED, "footer: version %u", version);
     segment->is_cut = flags & FOOTER_IS_CUT;
     segment->is_compacted = flags & FOOTER_IS_COMPACTED;
     const uint8_t *rows = cursor_take(&cursor, (size_t)groups * GROUP_ROW_BYTES);
     if (!rows)
         return bad(err, "group rows");
+    TRY(get_truncates(wal, segment, &cursor, truncates, err));
     TRY(get_tables(wal, segment, &cursor, tables, err));
     TRY(get_schemas(wal, segment, &cursor, schemas, err));
     TRY(get_voids(wal, segment, &cursor, voids, err));

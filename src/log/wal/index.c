@@ -422,6 +422,41 @@ void index_add(struct wal *wal, struct segment *segment, const struct record *re
     run->pending--;
 }
 
+/* What is left of the run's tables is counted anew. */
+static void run_cut(struct run *run, uint32_t count)
+{
+    struct segment *segment = run->segment;
+    segment->entry_count -= run->count - count;
+    for (size_t i = 0; i < segment->table_count; i++) {
+        struct segment_table *table = &segment->tables[i];
+        if (table->group == run->group)
+            *table = (struct segment_table){.group = table->group,
+                                            .table_id = table->table_id,
+                                            .time_min_us = table->time_min_us,
+                                            .time_max_us = table->time_max_us};
+    }
+    for (run->count = 0; run->count < count; run->count++) {
+        const struct index_entry *entry = &run->entries[run->count];
+        if (entry->type == WAL_DATA)
+            segment_table_count(segment_table_find(segment, run->group, entry->table_id), run,
+                                run_seq(run, run->count), entry->rows, entry->payload_bytes);
+    }
+}
+
+void index_cut(struct wal *wal, uint32_t group, uint64_t after)
+{
+    struct group *of = &wal->groups[group];
+    while (of->run_count > 0) {
+        struct run *run = of->runs[of->run_count - 1];
+        if (run_end(run) - 1 <= after)
+            return;
+        run_cut(run, run_above(run, after));
+        if (run->count > 0)
+            return;
+        of->run_count--; /* an empty one has no place among the others */
+    }
+}
+
 /* ---- finding ---- */
 
 uint32_t run_above(const struct run *run, uint64_t after)
@@ -510,6 +545,8 @@ bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t aft
             index++;
         if (index == run->count)
             continue;
+        if (run_seq(run, index) > of->committed_seq)
+            return false;
         *out_run = run;
         *out_entry = &run->entries[index];
         *out_seq = run_seq(run, index);
@@ -518,20 +555,22 @@ bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t aft
     return false;
 }
 
-/* The table's entries in the run from `index` on. */
+/* The table's entries in the run from `index` on, up to `last_seq`. */
 static void pending_add(struct wal_pending *pending, const struct run *run,
-                        const struct segment_table *table, uint32_t index)
+                        const struct segment_table *table, uint32_t index, uint64_t last_seq)
 {
-    if (index == table->first) {
+    if (index == table->first && table->last_seq <= last_seq) {
         pending->entries += table->entries;
         pending->rows += table->rows;
         pending->bytes += table->bytes;
+        pending->last_seq = table->last_seq;
         return;
     }
-    for (;; index = run->entries[index].next) {
+    for (; run_seq(run, index) <= last_seq; index = run->entries[index].next) {
         pending->entries++;
         pending->rows += run->entries[index].rows;
         pending->bytes += run->entries[index].payload_bytes;
+        pending->last_seq = run_seq(run, index);
         if (index == table->last)
             return;
     }
@@ -548,11 +587,12 @@ struct wal_pending index_pending(const struct wal *wal, uint32_t group, uint32_t
         uint32_t index;
         if (!table || !table_entry_above(run, table_id, after, &index))
             continue;
+        if (run_seq(run, index) > of->committed_seq)
+            break;
         if (pending.last_seq == 0)
             pending.oldest_wall_ns =
                 run->segment->created_wall_ns + (int64_t)run->entries[index].age_ms * 1000000;
-        pending.last_seq = table->last_seq;
-        pending_add(&pending, run, table, index);
+        pending_add(&pending, run, table, index, of->committed_seq);
     }
     return pending;
 }
@@ -564,7 +604,7 @@ uint64_t segment_bytes_above(const struct segment *segment, const struct segment
     const struct run *run = segment_run_find(segment, table->group);
     uint32_t index;
     if (run && table_entry_above(run, table->table_id, after, &index))
-        pending_add(&pending, run, table, index);
+        pending_add(&pending, run, table, index, UINT64_MAX);
     return pending.bytes;
 }
 

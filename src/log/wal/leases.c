@@ -269,7 +269,7 @@ static enum wal_consumer_verdict start_at(const struct wal *wal, const struct wa
                                           uint64_t *out_seq)
 {
     uint64_t floor = floor_get(wal, ask->table_id, ask->group);
-    uint64_t synced = wal->groups[ask->group].synced_seq;
+    uint64_t synced = wal->groups[ask->group].committed_seq;
     uint64_t seq = ask->start == WAL_START_EARLIEST ? floor
                    : ask->start == WAL_START_LATEST ? synced
                                                     : ask->start_seq;
@@ -410,7 +410,7 @@ enum status wal_consumer_ack(struct wal *wal, const struct wal_consumer_key *key
     enum wal_consumer_verdict verdict = key_admit(lease, key);
     enum status status = STATUS_OK;
     bool was_released = lease && lease->state.is_released;
-    if (verdict == WAL_CONSUMER_OK && seq > wal->groups[lease->state.group].synced_seq)
+    if (verdict == WAL_CONSUMER_OK && seq > wal->groups[lease->state.group].committed_seq)
         verdict = WAL_CONSUMER_AHEAD;
     if (verdict == WAL_CONSUMER_OK && known_term != term)
         verdict = WAL_CONSUMER_OTHER_TERM;

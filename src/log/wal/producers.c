@@ -283,6 +283,22 @@ void producers_release(struct producers *producers, const struct wal_contributio
                     contributions[i].producer_sequence);
 }
 
+void producers_claim(struct producers *producers, const struct wal_contribution *contributions,
+                     uint32_t count, uint64_t clock_ms)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wal_contribution *from = &contributions[i];
+        if (from->producer_length == 0)
+            continue;
+        struct producer *producer =
+            producers_find(producers, from->producer, from->producer_length);
+        if (!producer && !expired_find(&producers->expired, from->producer, from->producer_length))
+            producer = add(producers, from->producer, from->producer_length, clock_ms);
+        if (producer && from->producer_sequence > producer->last)
+            producer->claim = from->producer_sequence;
+    }
+}
+
 void wal_producer_abandon(struct wal *wal, struct span producer, uint64_t sequence)
 {
     env_lock(wal->lock);

@@ -76,6 +76,34 @@ done:
     return status;
 }
 
+/* Another history than what is here: a truncation is lost with its segment. */
+static enum status row_compare(struct wal *wal, const struct segment *segment,
+                               const struct group_row *row, struct error *err)
+{
+    const struct group *group = &wal->groups[row->group];
+    struct truncation truncation = {.group = row->group,
+                                    .after = row->last_seq,
+                                    .chain = row->chain,
+                                    .term = row->term,
+                                    .segment = segment->identity.id};
+    if (!wal->needs_commit || row->last_seq > group->synced_seq)
+        return STATUS_OK;
+    bool is_same = row->last_seq == group->synced_seq && row->chain == group->synced_chain;
+    if (is_same)
+        return STATUS_OK;
+    if (row->last_seq < group->synced_seq) {
+        if (!truncation_add(wal, &truncation))
+            return recover_no_memory(err);
+        truncations_apply(wal, segment->identity.id, NULL);
+        return STATUS_OK;
+    }
+    uint64_t first = group->state_seq < row->last_seq ? group->state_seq + 1 : row->last_seq;
+    return damage_add(wal, row->group, first, row->last_seq,
+                      "the segment that replaced these is lost")
+               ? STATUS_OK
+               : recover_no_memory(err);
+}
+
 /* What the header says of the groups at the end of the segment before. */
 static enum status rows_replay(struct wal *wal, struct segment *segment,
                                const struct header_rows *rows, struct error *err)
@@ -88,6 +116,7 @@ static enum status rows_replay(struct wal *wal, struct segment *segment,
         const struct group_row *row = &rows->items[i];
         if (row->group >= wal->group_count)
             return error_set(err, STATUS_CORRUPT, "log: segment header names group %u", row->group);
+        TRY(row_compare(wal, segment, row, err));
         TRY(recover_group_jump(wal, row->group, row->last_seq + 1, row->chain, where, err));
         if (row->term > wal->groups[row->group].term)
             wal->groups[row->group].term = row->term;
@@ -387,10 +416,10 @@ static enum status load_sealed(struct wal *wal, struct segment *segment, const c
     struct walk walk = {.wal = wal, .segment = segment, .is_salted = has_header};
     enum status status = footer_read(wal, segment, path, err);
     if (status == STATUS_OK) {
+        truncations_apply(wal, segment->identity.id, segment);
         TRY(footer_replay(wal, segment, err));
         segment_ends_drop(segment);
-        TRY(footer_state_replay(wal, segment, path, err));
-        return STATUS_OK;
+        return wal->needs_commit ? STATUS_OK : footer_state_replay(wal, segment, path, err);
     }
     if (status != STATUS_CORRUPT)
         return status;
@@ -463,8 +492,10 @@ static enum status segment_load(struct wal *wal, const struct named *named, bool
                            (unsigned long long)named->id);
         goto done;
     }
+    truncations_apply(wal, named->id - 1, NULL);
     if (has_header)
         TRY_OR_DONE(status, rows_replay(wal, segment, &rows, err));
+    truncations_apply(wal, named->id, segment);
     if (named->place == SEGMENT_ACTIVE)
         status = load_active(wal, segment, path, is_last, has_header, header_bytes, out_is_cut,
                              &is_unused, err);
@@ -697,6 +728,7 @@ enum status wal_recover(struct wal *wal, struct error *err)
     TRY_OR_DONE(status, folder_list(wal, SEGMENT_COMMITTED, &names, err));
     missing_count(wal, &names);
     TRY_OR_DONE(status, segments_load(wal, &names, err));
+    truncations_apply(wal, UINT64_MAX, NULL);
     TRY_OR_DONE(status, mark_check(wal, err));
     TRY_OR_DONE(status, state_catch_up(wal, err));
     TRY_OR_DONE(status, voids_settle(wal, err));

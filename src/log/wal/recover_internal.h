@@ -37,7 +37,8 @@ enum status recover_no_memory(struct error *err);
 /* The group goes on at `seq`: what lies between is reclaimed, or lost and named. */
 enum status recover_group_jump(struct wal *wal, uint32_t group_id, uint64_t seq, uint64_t chain,
                                const char *where, struct error *err) MUST_CHECK;
-/* Tables and producers of an entry that the loaded checkpoint does not hold yet. */
+/* Tables and producers of an entry that the loaded checkpoint does not hold yet. Of wal_commit,
+ * too: the lock is held then. */
 enum status recover_state_replay(struct wal *wal, const struct record *record, struct span header,
                                  struct span payload, struct error *err) MUST_CHECK;
 enum status recover_void_replay(struct wal *wal, const struct void_range *range,

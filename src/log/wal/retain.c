@@ -65,7 +65,7 @@ uint64_t table_through(const struct wal *wal, const struct segment_table *row)
 
 bool segment_is_acked(const struct wal *wal, const struct segment *segment)
 {
-    if (segment_is_evidence(wal, segment))
+    if (segment_is_evidence(wal, segment) || segment_is_open_ended(wal, segment))
         return false;
     for (size_t i = 0; i < segment->table_count; i++) {
         const struct segment_table *row = &segment->tables[i];
@@ -101,11 +101,11 @@ static enum status ack_check(struct wal *wal, uint32_t table_id, const struct wa
     if (table_id == 0 || table_id > wal->table_count)
         status = error_set(err, STATUS_INVALID, "log ack: unknown table %u", table_id);
     for (uint32_t g = 0; g < wal->group_count && status == STATUS_OK; g++) {
-        if (acks[g].through.seq > wal->groups[g].synced_seq)
+        if (acks[g].through.seq > wal->groups[g].committed_seq)
             status = error_set(err, STATUS_CONFLICT,
                                "log ack: table %u group %u: %llu is above the log's end %llu",
                                table_id, g, (unsigned long long)acks[g].through.seq,
-                               (unsigned long long)wal->groups[g].synced_seq);
+                               (unsigned long long)wal->groups[g].committed_seq);
         else
             status = ack_check_damage(wal, table_id, g, &acks[g], err);
     }
@@ -230,6 +230,8 @@ static struct segment *next_swept(struct wal *wal, bool *out_is_held)
     struct segment *held = NULL;
     for (size_t i = 0; i < wal->segment_count; i++) {
         struct segment *segment = wal->segments[i];
+        if (segment_is_open_ended(wal, segment)) /* no checkpoint covers what is behind it */
+            break;
         if (segment->place != SEGMENT_COMMITTED || is_read(wal, segment))
             continue;
         int64_t age_ns = now - segment->sealed_wall_ns;
@@ -465,7 +467,7 @@ static bool is_checkpoint_due(struct wal *wal)
     enum { SEGMENTS_BETWEEN = 8 };
     size_t behind = 0;
     env_lock(wal->lock);
-    for (size_t i = 0; i < wal->segment_count; i++)
+    for (size_t i = 0; i < wal->segment_count && !segment_is_open_ended(wal, wal->segments[i]); i++)
         behind += wal->segments[i]->place != SEGMENT_ACTIVE &&
                   wal->segments[i]->identity.id > wal->covers;
     bool is_pressed = wal_is_under_pressure(wal);

@@ -7,26 +7,35 @@
  */
 #include "log/wal/wal_internal.h"
 
-enum status writer_floor(struct wal *wal, struct error *err)
+static void block_encode(struct wal *wal, struct record *record, uint8_t *to)
 {
-    struct writer *writer = &wal->writer;
-    writer->needs_floor = false;
-    if (!writer->segment || writer->must_cut ||
-        writer->offset + WAL_BLOCK + writer->footer_bytes + FOOTER_BYTES_LEAST >
-            writer->segment->file_bytes)
-        return STATUS_OK; /* the seal that is due will say it */
-    struct unit_buffer *buffer = unit_buffer_take(wal, WAL_BLOCK);
-    if (!buffer)
-        return error_set(err, STATUS_NO_MEMORY, "log: no memory for a floor unit");
-    memset(buffer->data, 0, WAL_BLOCK);
-    unit_header_encode(buffer->data,
+    const struct writer *writer = &wal->writer;
+    uint32_t seed = segment_seed(&writer->segment->identity);
+    memset(to, 0, WAL_BLOCK);
+    if (record) {
+        struct unit_row row = {.offset = unit_head_bytes(1), .type = record->type};
+        row.header_crc = record_encode(to + row.offset, record, NULL, seed);
+        row.header_bytes = record->header_bytes;
+        unit_row_encode(to, 0, &row);
+    }
+    unit_header_encode(to,
                        &(struct unit_header){.number = writer->unit_next,
                                              .floor = writer->floor,
                                              .unit_bytes = WAL_BLOCK,
+                                             .record_count = record ? 1 : 0,
                                              .kind = UNIT_DATA,
                                              .wall_ns = env_wall_ns(wal->env),
                                              .salt = writer->segment->identity.salt},
-                       segment_seed(&writer->segment->identity));
+                       seed);
+}
+
+enum status writer_put_block(struct wal *wal, struct record *record, struct error *err)
+{
+    struct writer *writer = &wal->writer;
+    struct unit_buffer *buffer = unit_buffer_take(wal, WAL_BLOCK);
+    if (!buffer)
+        return error_set(err, STATUS_NO_MEMORY, "log: no memory for a unit");
+    block_encode(wal, record, buffer->data);
     enum status status = env_write(writer->file, writer->offset, buffer->data, WAL_BLOCK, err);
     env_lock(wal->lock);
     unit_buffer_release(wal, buffer);
@@ -47,6 +56,17 @@ enum status writer_floor(struct wal *wal, struct error *err)
     writer_room_publish(wal);
     env_unlock(wal->lock);
     return STATUS_OK;
+}
+
+enum status writer_floor(struct wal *wal, struct error *err)
+{
+    struct writer *writer = &wal->writer;
+    writer->needs_floor = false;
+    if (!writer->segment || writer->must_cut ||
+        writer->offset + WAL_BLOCK + writer->footer_bytes + FOOTER_BYTES_LEAST >
+            writer->segment->file_bytes)
+        return STATUS_OK; /* the seal that is due will say it */
+    return writer_put_block(wal, NULL, err);
 }
 
 /* Remembers which groups this segment changed, for the header of the next (L15). */

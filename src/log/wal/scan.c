@@ -29,9 +29,9 @@ void entry_bytes_deinit(struct entry_bytes *bytes)
     *bytes = (struct entry_bytes){0};
 }
 
-static enum status entry_check(const struct segment *segment, const struct index_entry *entry,
-                               const uint8_t *data, bool with_payload, struct record *out_record,
-                               struct error *err)
+enum status entry_verify(const struct segment *segment, const struct index_entry *entry,
+                         const uint8_t *data, bool with_payload, struct record *out_record,
+                         struct error *err)
 {
     struct record record;
     TRY(record_decode(span_of(data, entry->header_bytes), segment_seed(&segment->identity), &record,
@@ -64,7 +64,7 @@ enum status entry_read(const struct segment *segment, const struct index_entry *
     TRY(env_read(file, (uint64_t)entry->at * WAL_ALIGN, bytes->data, wanted, &got, err));
     if (got < wanted)
         return error_set(err, STATUS_CORRUPT, "entry: the file ends inside it");
-    return entry_check(segment, entry, bytes->data, with_payload, out_record, err);
+    return entry_verify(segment, entry, bytes->data, with_payload, out_record, err);
 }
 
 enum status segment_open_for_reading(struct wal *wal, const struct segment *segment,
@@ -272,7 +272,7 @@ static enum status find_next(struct wal_scan *scan, struct found *out, struct er
     for (;;) {
         struct run *run;
         const struct index_entry *entry;
-        uint64_t seq = wal->groups[scan->group].synced_seq;
+        uint64_t seq = wal->groups[scan->group].committed_seq;
         bool has_entry = index_next(wal, scan->group, scan->table_id, after, &run, &entry, &seq);
         const struct damage *damage =
             damage_within(wal, scan->group, scan->table_id, scan->position, seq);
@@ -314,7 +314,7 @@ static enum status fetch(struct wal_scan *scan, const struct found *found, const
     env_unlock(wal->lock);
     if (scan->held) {
         *out_data = scan->held->data + (offset - scan->held->offset);
-        return entry_check(found->segment, &found->entry, *out_data, true, out_record, err);
+        return entry_verify(found->segment, &found->entry, *out_data, true, out_record, err);
     }
     if (!scan->file || scan->segment_id != found->segment->identity.id) {
         env_close(scan->file);
@@ -435,8 +435,8 @@ struct wal_position wal_synced_end(struct wal *wal, uint32_t group)
     if (group >= wal->group_count)
         return position;
     env_lock(wal->lock);
-    position.seq = wal->groups[group].synced_seq;
-    position.chain = wal->groups[group].synced_chain;
+    position.seq = wal->groups[group].committed_seq;
+    position.chain = wal->groups[group].committed_chain;
     env_unlock(wal->lock);
     return position;
 }
@@ -507,20 +507,14 @@ static enum status header_read(struct wal *wal, uint32_t group, uint64_t seq,
                        : status;
 }
 
-enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_chain,
-                         struct error *err)
+enum status chain_read(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_chain,
+                       struct error *err)
 {
     struct record record;
     uint64_t chain = 0;
-    if (group >= wal->group_count)
-        return error_set(err, STATUS_INVALID, "log: group %u of %u", group, wal->group_count);
     env_lock(wal->lock);
-    bool is_ahead = seq > wal->groups[group].synced_seq;
-    bool is_known = seq == 0 || (!is_ahead && chain_known(wal, group, seq, &chain));
+    bool is_known = seq == 0 || chain_known(wal, group, seq, &chain);
     env_unlock(wal->lock);
-    if (is_ahead)
-        return error_set(err, STATUS_NOT_FOUND, "log: group %u ends before %llu", group,
-                         (unsigned long long)seq);
     if (!is_known) {
         enum status status = header_read(wal, group, seq, &record, err);
         chain = record.chain;
@@ -533,12 +527,31 @@ enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t
     return STATUS_OK;
 }
 
+/* Is it one of those that count, or 0? */
+static enum status seq_check(struct wal *wal, uint32_t group, uint64_t seq, struct error *err)
+{
+    if (group >= wal->group_count)
+        return error_set(err, STATUS_INVALID, "log: group %u of %u", group, wal->group_count);
+    env_lock(wal->lock);
+    bool is_ahead = seq > wal->groups[group].committed_seq;
+    env_unlock(wal->lock);
+    return is_ahead ? error_set(err, STATUS_NOT_FOUND, "log: group %u ends before %llu", group,
+                                (unsigned long long)seq)
+                    : STATUS_OK;
+}
+
+enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_chain,
+                         struct error *err)
+{
+    TRY(seq_check(wal, group, seq, err));
+    return chain_read(wal, group, seq, out_chain, err);
+}
+
 enum status wal_term_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_term,
                         struct error *err)
 {
     struct record record;
-    if (group >= wal->group_count)
-        return error_set(err, STATUS_INVALID, "log: group %u of %u", group, wal->group_count);
+    TRY(seq_check(wal, group, seq, err));
     TRY(header_read(wal, group, seq, &record, err));
     *out_term = record.term;
     return STATUS_OK;

@@ -25,8 +25,8 @@ enum {
 /* Records of a segment alone, beside the entry types of wal.h (L4). */
 enum record_type {
     RECORD_SCHEMA = 32,
-    RECORD_TRUNCATE = 33,   /* replication's: reserved in version 0 */
-    RECORD_HARD_STATE = 34, /* the same */
+    RECORD_TRUNCATE = 33,   /* at the head of a segment; range_last and chain: where it goes on */
+    RECORD_HARD_STATE = 34, /* replication's: reserved in version 0 */
     RECORD_STATE = 35,      /* the same */
     RECORD_FOOTER = 36,
 };

@@ -123,9 +123,12 @@ static void put_segments(const struct wal *wal, bool is_image, struct buf *out)
 static uint64_t covered_now(const struct wal *wal)
 {
     uint64_t covers = 0;
-    for (size_t i = 0; i < wal->segment_count; i++)
+    for (size_t i = 0; i < wal->segment_count; i++) {
+        if (segment_is_open_ended(wal, wal->segments[i]))
+            break;
         if (wal->segments[i]->place != SEGMENT_ACTIVE)
             covers = wal->segments[i]->identity.id;
+    }
     return covers > wal->covers ? covers : wal->covers;
 }
 
@@ -150,8 +153,8 @@ static void put_base(const struct wal *wal, bool is_image, struct buf *out)
         buf_put_le64(out, wal->identities[i].first_segment);
     }
     for (uint32_t g = 0; g < wal->group_count; g++) {
-        buf_put_le64(out, wal->groups[g].synced_seq);
-        buf_put_le64(out, wal->groups[g].synced_chain);
+        buf_put_le64(out, wal->groups[g].committed_seq);
+        buf_put_le64(out, wal->groups[g].committed_chain);
     }
     put_tables(wal, out);
     put_reclaimed(wal, is_image, out);
@@ -171,6 +174,7 @@ static void put_base(const struct wal *wal, bool is_image, struct buf *out)
         lease_encode(&wal->leases[i]->state, out);
     producers_times_encode(&wal->producers, wal_clock_ms(wal), out);
     restored_encode(wal, out);
+    commits_encode(wal, out);
 }
 
 /* ---- writing ---- */

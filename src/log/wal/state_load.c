@@ -200,6 +200,8 @@ static enum status get_base(struct wal *wal, struct cursor *cursor, struct error
         TRY(producers_times_decode(&wal->producers, cursor, err));
     if (cursor_left(cursor) > 0)
         TRY(restored_decode(wal, cursor, err));
+    if (cursor_left(cursor) > 0)
+        TRY(commits_decode(wal, cursor, err));
     if (cursor->failed || cursor_left(cursor) != 0)
         return corrupt(err, "length");
     return STATUS_OK;

@@ -380,6 +380,7 @@ static void wal_destroy(struct wal *wal)
     mem_free(wal->identities);
     mem_free(wal->damages);
     mem_free(wal->voids);
+    mem_free(wal->truncations);
     mem_free(wal->floors);
     mem_free(wal->reclaimed);
     mem_free(wal->spares);
@@ -437,9 +438,16 @@ static enum status load(struct wal *wal, struct error *err)
     if (wal->options.group_count && wal->options.group_count != wal->group_count)
         return error_set(err, STATUS_INVALID, "log: has %u groups, not %u", wal->group_count,
                          wal->options.group_count);
+    if (is_new)
+        wal->needs_commit = wal->options.needs_commit;
+    if (wal->options.needs_commit != wal->needs_commit && !wal->options.is_read_only)
+        return error_set(err, STATUS_INVALID, "log: what is synced %s in this log",
+                         wal->needs_commit ? "need not count" : "counts");
+    commits_begin(wal);
     TRY(wal_recover(wal, err));
     if (wal->options.restore)
         TRY(restore_settle(wal, err));
+    TRY(commits_settle(wal, err));
     backlog_recount(wal);
     return STATUS_OK;
 }
@@ -483,6 +491,7 @@ static void threads_stop(struct wal *wal)
     wal->is_accepting = false;
     wal->is_stopping = true;
     env_broadcast(wal->work);
+    env_broadcast(wal->freed);
     env_signal(wal->keep);
     env_unlock(wal->lock);
     for (size_t i = 0; i < WAL_ENGINE_THREADS; i++) {
@@ -544,6 +553,19 @@ void wal_close(struct wal *wal)
 
 /* ---- tables and schemas ---- */
 
+/* Until its entry counts, which then makes the table known, or is taken back. */
+static enum status table_await(struct wal *wal, const char *name, uint64_t seq, struct error *err)
+{
+    env_lock(wal->lock);
+    while (wal->table_pending == seq && wal->groups[0].committed_seq < seq && !wal->is_stopping)
+        env_wait(wal->freed, wal->lock, UINT64_MAX);
+    bool is_known = table_find(wal, name, strlen(name)) != 0;
+    env_unlock(wal->lock);
+    return is_known
+               ? STATUS_OK
+               : error_set(err, STATUS_CONFLICT, "log: table %.100s did not come to count", name);
+}
+
 static enum status table_write(struct wal *wal, uint32_t table_id, const char *name,
                                struct error *err)
 {
@@ -563,6 +585,11 @@ static enum status table_write(struct wal *wal, uint32_t table_id, const char *n
         table->name = copy;
     if (status == STATUS_OK)
         status = wal_append_control(wal, &entry, 1, &control, err);
+    if (status == STATUS_OK && wal->needs_commit) {
+        mem_free(copy);
+        mem_free(table);
+        return table_await(wal, name, entry.seq, err);
+    }
     if (status == STATUS_OK && control.table)
         status = error_set(err, STATUS_NO_MEMORY, "log: out of memory");
     if (status != STATUS_OK) {
@@ -589,6 +616,8 @@ enum status wal_table_open(struct wal *wal, const char *name, uint32_t *out_tabl
     if (length == 0 || length > WAL_TABLE_NAME_MAX)
         return error_set(err, STATUS_INVALID, "log: a table name of %zu bytes", length);
     env_lock(wal->lock);
+    if (wal->needs_commit && !wal->options.is_read_only)
+        commits_await_tables(wal); /* one may be of this name, and takes the next id */
     uint32_t id = table_find(wal, name, length);
     while (id == 0 && wal->is_tables_busy) {
         env_wait(wal->freed, wal->lock, UINT64_MAX);

@@ -86,6 +86,9 @@ struct wal_options {
     uint32_t producers_max;           /* default 100,000 */
     uint64_t keep_producers_ms; /* idle ones, by the time in which the log was open; default 7 d */
     bool is_read_only;          /* for `log ls|cat`: recovers nothing, writes nothing */
+    /* At creation; later openings must agree, but for reading. Entries count when wal_commit says
+     * so (a quorum has them), and until then wal_truncate may take them back. */
+    bool needs_commit;
     /* What is not proven is ignored; segments that state/ has done with are removed. Entries that
      * the mirror lacks, or may have lacked below what tables say, are damage, to be made void by
      * wal_repair; of the tables' positions the log then knows the chain. Tables' acks are raised to
@@ -216,6 +219,23 @@ enum status wal_append(struct wal *wal, struct wal_submission *submission,
 enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms,
                       struct error *err) MUST_CHECK;
 
+/* ---- what counts: logs that need commits alone ---- */
+
+/* All entries of the group up to `seq` count: readers see them, and what they say of producers and
+ * tables holds. A start knows at least what its newest checkpoint and acknowledgements tell; the
+ * caller says the rest again. Less than before is no error. CONFLICT: the group ends before. */
+enum status wal_commit(struct wal *wal, uint32_t group, uint64_t seq, struct error *err) MUST_CHECK;
+
+/* Takes back what the group has above `after`, none of which counts, and goes on in `term`, which
+ * is above the log's: no (term, seq) is there twice (L3). Nothing to take back: nothing happens.
+ * Durable when it returns; a crash before leaves the old end or the new one. Whatever is queued
+ * then comes behind. CONFLICT: `after` is below what counts, or above the end. */
+enum status wal_truncate(struct wal *wal, uint32_t group, uint64_t after, uint64_t term,
+                         struct error *err) MUST_CHECK;
+
+/* Where the group's entries end on this disk, whether they count or not. */
+struct wal_position wal_stored_end(struct wal *wal, uint32_t group);
+
 /* ---- limits of single tables and groups (L37) ---- */
 
 /* Payload bytes that a table, or all tables of a group, have on the log above the tables'
@@ -278,7 +298,7 @@ enum wal_producer_verdict wal_producer_begin(struct wal *wal, struct span produc
                                              uint32_t *out_receipt_count, uint64_t *out_expected);
 void wal_producer_abandon(struct wal *wal, struct span producer, uint64_t sequence);
 
-/* ---- reading: the synced prefix only (L23) ---- */
+/* ---- reading: the synced prefix only, and of that what counts (L23) ---- */
 
 struct wal_view {
     enum wal_entry_type type;
@@ -314,6 +334,7 @@ uint64_t wal_reclaimed_through(struct wal *wal, uint32_t group, uint32_t table_i
 uint64_t wal_reclaimed_below(struct wal *wal, uint32_t group, uint64_t seq);
 uint64_t wal_reclaimed_behind(struct wal *wal, uint32_t group, uint64_t after);
 
+/* Of a log that needs commits: of what counts. */
 struct wal_position wal_synced_end(struct wal *wal, uint32_t group);
 /* The chain at `seq`; NOT_FOUND when no header at or below retention tells it any more. */
 enum status wal_chain_at(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_chain,

@@ -142,12 +142,14 @@ struct group {
     uint64_t seq, chain, term;
     /* guarded by lock */
     uint64_t synced_seq, synced_chain;
-    uint64_t reclaimed_seq; /* highest seq in a reclaimed segment */
-    struct run **runs;      /* by first_seq */
+    uint64_t committed_seq, committed_chain; /* what readers see: the same, or less (commit.c) */
+    uint64_t reclaimed_seq;                  /* highest seq in a reclaimed segment */
+    struct run **runs;                       /* by first_seq */
     size_t run_count, run_capacity;
     struct backlog backlog;
     /* what the loaded checkpoint knew; recovery's */
     uint64_t state_seq, state_chain;
+    uint64_t known_seq; /* that counts, by acks too */
     uint64_t
         lost_before; /* bytes lost in the segment being walked, before the group's last entry */
 };
@@ -169,6 +171,13 @@ struct seq_range {
 struct floor_row {
     uint32_t table_id, group;
     uint64_t seq;
+};
+
+/* From segment `segment` on a group goes on behind `after`: what older ones have above is void. */
+struct truncation {
+    uint32_t group;
+    bool is_applied;
+    uint64_t after, chain, term, segment;
 };
 
 /* What leaves a segment, and its tables' floors then. */
@@ -311,6 +320,11 @@ struct wal {
     size_t damage_count, damage_capacity;
     struct void_range *voids;
     size_t void_count, void_capacity;
+    struct truncation *truncations; /* as long as there are older segments */
+    size_t truncation_count, truncation_capacity;
+    bool needs_commit;           /* guarded by nothing: as the log was made */
+    bool is_commit_busy;         /* somebody commits or truncates */
+    uint64_t table_pending;      /* seq of the TABLE entry that waits to be committed; 0: none */
     struct seq_range *reclaimed; /* by group and seq */
     size_t reclaimed_count, reclaimed_capacity;
     struct floor_row *floors; /* by (table, group) */
@@ -418,7 +432,9 @@ void index_add(struct wal *wal, struct segment *segment, const struct record *re
 uint32_t run_above(const struct run *run, uint64_t after);
 bool index_find(struct wal *wal, uint32_t group, uint64_t seq, struct run **out_run,
                 const struct index_entry **out_entry);
-/* The first entry of `table_id` (0: any) above `after`. */
+/* Takes out the entries of the group above `after`. */
+void index_cut(struct wal *wal, uint32_t group, uint64_t after);
+/* The first entry of `table_id` (0: any) above `after` that counts. */
 bool index_next(struct wal *wal, uint32_t group, uint32_t table_id, uint64_t after,
                 struct run **out_run, const struct index_entry **out_entry, uint64_t *out_seq);
 /* As wal_pending; the lock is held. */
@@ -467,6 +483,24 @@ const struct seq_range *reclaimed_from(const struct wal *wal, uint32_t group, ui
 uint64_t reclaimed_below(const struct wal *wal, uint32_t group, uint64_t seq);
 uint64_t floor_get(const struct wal *wal, uint32_t table_id, uint32_t group);
 bool floor_raise(struct wal *wal, uint32_t table_id, uint32_t group, uint64_t seq);
+
+/* ---- commit.c ---- */
+
+/* Notes it, once. False: out of memory. */
+bool truncation_add(struct wal *wal, const struct truncation *truncation);
+/* A start: those of segments up to `segment_id`, which may be the one that is being loaded. */
+void truncations_apply(struct wal *wal, uint64_t segment_id, struct segment *loading);
+/* Those that a footer names; the number of them if `out` is NULL. */
+uint32_t truncations_put(const struct wal *wal, uint64_t segment_id, struct buf *out);
+void commits_encode(const struct wal *wal, struct buf *out);
+enum status commits_decode(struct wal *wal, struct cursor *cursor, struct error *err) MUST_CHECK;
+/* A start: what is known to count, from state/, and then from what the segments have. */
+void commits_begin(struct wal *wal);
+enum status commits_settle(struct wal *wal, struct error *err) MUST_CHECK;
+/* Has it entries that do not count yet? Lock held. */
+bool segment_is_open_ended(const struct wal *wal, const struct segment *segment);
+/* Waits until no TABLE entry is left that may come to count. Lock held. */
+void commits_await_tables(struct wal *wal);
 
 /* ---- footer.c ---- */
 
@@ -526,6 +560,9 @@ enum status writer_open_segment(struct wal *wal, bool is_control, uint64_t bytes
 enum status file_zero_fill(struct env_file *file, uint64_t bytes, struct error *err) MUST_CHECK;
 enum status writer_seal(struct wal *wal, struct error *err) MUST_CHECK;
 enum status writer_floor(struct wal *wal, struct error *err) MUST_CHECK;
+/* A unit of one block, with that record or none, written and synced. NO_SPACE: the segment must be
+ * cut in front of it. */
+enum status writer_put_block(struct wal *wal, struct record *record, struct error *err) MUST_CHECK;
 /* Hands a submission of the engine's own to the queue and waits for it. */
 enum status wal_append_control(struct wal *wal, struct wal_entry *entries, uint32_t count,
                                struct control *control, struct error *err) MUST_CHECK;
@@ -620,6 +657,13 @@ enum status entry_read(const struct segment *segment, const struct index_entry *
                        struct env_file *file, bool with_payload, struct entry_bytes *bytes,
                        struct record *out_record, struct error *err) MUST_CHECK;
 void entry_bytes_deinit(struct entry_bytes *bytes);
+/* As entry_read, of bytes that are in memory. */
+enum status entry_verify(const struct segment *segment, const struct index_entry *entry,
+                         const uint8_t *data, bool with_payload, struct record *out_record,
+                         struct error *err) MUST_CHECK;
+/* As wal_chain_at, of what does not count too. Lock not held. */
+enum status chain_read(struct wal *wal, uint32_t group, uint64_t seq, uint64_t *out_chain,
+                       struct error *err) MUST_CHECK;
 enum status segment_open_for_reading(struct wal *wal, const struct segment *segment,
                                      struct env_file **out_file, struct error *err) MUST_CHECK;
 

@@ -126,6 +126,23 @@ enum status recover_void_replay(struct wal *wal, const struct void_range *range,
                                                                       : recover_no_memory(err);
 }
 
+/* The group went on behind `after`. */
+static enum status truncation_replay(struct walk *walk, const struct record *record, uint64_t after,
+                                     uint64_t chain, struct error *err)
+{
+    uint64_t id = walk->segment->identity.id;
+    struct truncation row = {.group = record->group,
+                             .after = after,
+                             .chain = chain,
+                             .term = record->term,
+                             .segment = id};
+    if (!truncation_add(walk->wal, &row))
+        return recover_no_memory(err);
+    walk->segment->has_state = true;
+    truncations_apply(walk->wal, id, walk->segment);
+    return STATUS_OK;
+}
+
 /* One entry of a walked unit, checked; `unit_offset` and `row` say where it lies. */
 static enum status accept(struct walk *walk, const struct unit *unit, const struct unit_row *row,
                           const struct record *record, struct error *err)
@@ -136,11 +153,13 @@ static enum status accept(struct walk *walk, const struct unit *unit, const stru
     struct span payload = span_of(at + align_up(row->header_bytes, WAL_ALIGN), row->payload_bytes);
     if (record->type == RECORD_SCHEMA)
         return schema_replay(wal, walk->segment, record, payload, err);
-    if (record->type >= RECORD_SCHEMA)
+    if (record->type >= RECORD_SCHEMA && record->type != RECORD_TRUNCATE)
         return STATUS_OK; /* replication's, or the footer: nothing to replay */
     if (record->group >= wal->group_count)
         return error_set(err, STATUS_CORRUPT, "log: entry of group %u of %u", record->group,
                          wal->group_count);
+    if (record->type == RECORD_TRUNCATE)
+        return truncation_replay(walk, record, record->range_last, record->chain, err);
     if (record->seq == 0 || record->range_last < record->seq)
         return error_set(err, STATUS_CORRUPT, "log: entry without a number");
     struct group *group = &wal->groups[record->group];
@@ -149,6 +168,10 @@ static enum status accept(struct walk *walk, const struct unit *unit, const stru
     snprintf(where, sizeof where, "segment %llu before offset %llu",
              (unsigned long long)walk->segment->identity.id,
              (unsigned long long)(unit->offset + row->offset));
+    /* The record that said so is lost. */
+    if (!is_alone && record->seq <= group->synced_seq && record->term > group->term &&
+        wal->needs_commit)
+        TRY(truncation_replay(walk, record, record->seq - 1, record->chain_before, err));
     if (!is_alone && record->seq <= group->synced_seq)
         return error_set(err, STATUS_CORRUPT, "log: group %u seq %llu comes twice (%s)",
                          record->group, (unsigned long long)record->seq, where);
@@ -177,7 +200,8 @@ static enum status accept(struct walk *walk, const struct unit *unit, const stru
     group->synced_chain = record->chain;
     group->term = record->term;
     group->lost_before = walk->lost_bytes;
-    return recover_state_replay(wal, record, header, payload, err);
+    return wal->needs_commit ? STATUS_OK /* a later segment may have taken it back */
+                             : recover_state_replay(wal, record, header, payload, err);
 }
 
 /* ---- walking a file ---- */

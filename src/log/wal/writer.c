@@ -176,6 +176,13 @@ static void apply_record(struct wal *wal, const struct written *written, const u
     group->synced_seq = record->seq;
     group->synced_chain = record->chain;
     backlog_store(wal, record);
+    if (wal->needs_commit) { /* what it says of producers and tables holds from then on */
+        if (record->type == WAL_TABLE)
+            wal->table_pending = record->seq;
+        return;
+    }
+    group->committed_seq = record->seq;
+    group->committed_chain = record->chain;
     if (record->type == WAL_TABLE && table_add(wal, written->control->table))
         written->control->table = NULL; /* taken */
     if (record->contribution_count == 0)
