@@ -579,8 +579,6 @@ enum status wal_truncate(struct wal *wal, uint32_t group, uint64_t after, uint64
     busy_acquire(wal);
     enum status status = truncate_check(wal, &row, err);
     bool is_end = after == wal->groups[group].synced_seq;
-    if (status == STATUS_OK && !is_end)
-        wal->term = term;
     env_unlock(wal->lock);
     if (status == STATUS_OK && !is_end)
         status = chain_read(wal, group, after, &row.chain, err);

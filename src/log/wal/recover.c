@@ -76,30 +76,32 @@ done:
     return status;
 }
 
-/* Another history than what is here: a truncation is lost with its segment. */
+/* Is there another history than what is here? A truncation may be lost with its segment; then what
+ * does not count is suspect. */
 static enum status row_compare(struct wal *wal, const struct segment *segment,
                                const struct group_row *row, struct error *err)
 {
     const struct group *group = &wal->groups[row->group];
-    struct truncation truncation = {.group = row->group,
-                                    .after = row->last_seq,
-                                    .chain = row->chain,
-                                    .term = row->term,
-                                    .segment = segment->identity.id};
-    if (!wal->needs_commit || row->last_seq > group->synced_seq)
-        return STATUS_OK;
-    bool is_same = row->last_seq == group->synced_seq && row->chain == group->synced_chain;
-    if (is_same)
+    if (!wal->needs_commit || group->synced_seq <= group->known_seq)
         return STATUS_OK;
     if (row->last_seq < group->synced_seq) {
+        struct truncation truncation = {.group = row->group,
+                                        .after = row->last_seq,
+                                        .chain = row->chain,
+                                        .term = row->term,
+                                        .segment = segment->identity.id};
         if (!truncation_add(wal, &truncation))
             return recover_no_memory(err);
         truncations_apply(wal, segment->identity.id, NULL);
         return STATUS_OK;
     }
-    uint64_t first = group->state_seq < row->last_seq ? group->state_seq + 1 : row->last_seq;
-    return damage_add(wal, row->group, first, row->last_seq,
-                      "the segment that replaced these is lost")
+    const struct seq_range *hole = reclaimed_from(wal, row->group, group->synced_seq + 1);
+    bool is_same =
+        row->last_seq == group->synced_seq
+            ? row->chain == group->synced_chain
+            : hole && hole->first <= group->synced_seq + 1 && hole->last >= row->last_seq;
+    return is_same || damage_add(wal, row->group, group->known_seq + 1, row->last_seq,
+                                 "a segment is lost that may have replaced these")
                ? STATUS_OK
                : recover_no_memory(err);
 }
