@@ -98,6 +98,18 @@ bool hex_decode(void *out, size_t bytes, const char *text, size_t text_length)
     return true;
 }
 
+bool hex_u64(const char *text, size_t length, uint64_t *out_value)
+{
+    uint8_t bytes[8];
+    uint64_t value = 0;
+    if (!hex_decode(bytes, sizeof bytes, text, length))
+        return false;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        value = value << 8 | bytes[i];
+    *out_value = value;
+    return true;
+}
+
 bool parse_u64(const char *text, size_t length, uint64_t *out_value)
 {
     uint64_t value = 0;

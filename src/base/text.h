@@ -40,6 +40,8 @@ size_t utf8_sequence(const uint8_t *text, size_t bytes);
 void hex_encode(char *out, const void *data, size_t bytes);
 /* False unless `text` is exactly 2 * bytes hex digits of either case. */
 bool hex_decode(void *out, size_t bytes, const char *text, size_t text_length);
+/* A number of exactly 16 hex digits. */
+bool hex_u64(const char *text, size_t length, uint64_t *out_value);
 
 /* Decimal without sign, spaces or overflow. */
 bool parse_u64(const char *text, size_t length, uint64_t *out_value);

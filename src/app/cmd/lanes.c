@@ -75,22 +75,13 @@ int cmd_exit_code_of(int http_code)
     }
 }
 
-static void put_encoded(struct buf *out, const char *text)
-{
-    for (; *text; text++) {
-        bool is_plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
-                        (*text >= '0' && *text <= '9') || strchr("._-", *text);
-        buf_format(out, is_plain ? "%c" : "%%%02X", (unsigned char)*text);
-    }
-}
-
 static enum status ask_server(struct invocation *invocation, bool is_rebind, const char *table,
                               const char *decision, struct buf *out_body, int *out_code,
                               struct error *err)
 {
     struct buf path = {0};
     buf_format(&path, "/v1/lanes/%s?table=", is_rebind ? "rebind" : "clear-halt");
-    put_encoded(&path, table);
+    http_put_encoded(&path, table);
     buf_format(&path, "&decision=%s", decision);
     buf_put_byte(&path, '\0');
     enum status status = buf_status(&path, "request", err);

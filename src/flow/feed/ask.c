@@ -215,14 +215,9 @@ static enum status query_place(struct span query, const char *name, uint64_t *in
 static enum status query_chain(struct span query, uint64_t *out_chain, struct error *err)
 {
     struct span text = http_query_get(query, "chain");
-    uint8_t bytes[8];
-    if (!text.data)
+    if (!text.data || hex_u64((const char *)text.data, text.length, out_chain))
         return STATUS_OK;
-    if (text.length != 16 || !hex_decode(bytes, sizeof bytes, (const char *)text.data, 16))
-        return error_set(err, STATUS_INVALID, "chain is 16 hex digits");
-    for (size_t i = 0; i < sizeof bytes; i++)
-        *out_chain = *out_chain << 8 | bytes[i];
-    return STATUS_OK;
+    return error_set(err, STATUS_INVALID, "chain is 16 hex digits");
 }
 
 enum status entry_ask_parse(const struct http_head *head, struct entry_ask *out_ask,

@@ -215,15 +215,11 @@ static void respond_starts(struct feed *feed, struct http_exchange *exchange,
 
 static void respond_schema(struct feed *feed, struct http_exchange *exchange, struct span name)
 {
-    uint8_t bytes[8];
     uint64_t fingerprint = 0;
     struct buf message = {0};
     struct error err;
     char log[LOG_TEXT_BYTES], crc[9];
-    bool is_name =
-        name.length == 16 && hex_decode(bytes, sizeof bytes, (const char *)name.data, name.length);
-    for (size_t i = 0; is_name && i < sizeof bytes; i++)
-        fingerprint = fingerprint << 8 | bytes[i];
+    bool is_name = hex_u64((const char *)name.data, name.length, &fingerprint);
     enum status status =
         is_name ? wal_schema_get(feed->wal, fingerprint, &message, &err)
                 : error_set(&err, STATUS_INVALID, "a schema is named by 16 hex digits");

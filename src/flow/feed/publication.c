@@ -12,14 +12,11 @@
 static bool parse_position(const struct json_value *json, struct wal_position *out)
 {
     int64_t seq;
-    uint8_t bytes[8];
     const char *chain = json_get_text(json, "chain");
-    if (!json_get_i64(json, "seq", &seq) || seq < 0 || !chain || strlen(chain) != 16 ||
-        !hex_decode(bytes, sizeof bytes, chain, 16))
+    if (!json_get_i64(json, "seq", &seq) || seq < 0 || !chain ||
+        !hex_u64(chain, strlen(chain), &out->chain))
         return false;
-    *out = (struct wal_position){.seq = (uint64_t)seq};
-    for (size_t i = 0; i < sizeof bytes; i++)
-        out->chain = out->chain << 8 | bytes[i];
+    out->seq = (uint64_t)seq;
     return out->seq || !out->chain;
 }
 

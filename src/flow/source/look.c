@@ -20,14 +20,7 @@ bool look_get_u64(const struct json_value *json, const char *key, uint64_t *out)
 
 bool look_chain(const char *text, uint64_t *out)
 {
-    uint8_t bytes[8];
-    uint64_t chain = 0;
-    if (!text || strlen(text) != 16 || !hex_decode(bytes, sizeof bytes, text, 16))
-        return false;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        chain = chain << 8 | bytes[i];
-    *out = chain;
-    return true;
+    return text && hex_u64(text, strlen(text), out);
 }
 
 static bool get_position(const struct json_value *json, const char *key, struct wal_position *out)

@@ -33,7 +33,7 @@ static void put_path(const struct remote_scan *scan, struct buf *path)
         buf_format(path, "&chain=%016llx", (unsigned long long)scan->after.chain);
     if (scan->table_id) {
         buf_put_text(path, "&table=");
-        put_encoded(path, scan->name);
+        http_put_encoded(path, scan->name);
     }
     buf_put_byte(path, '\0');
 }

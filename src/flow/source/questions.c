@@ -20,20 +20,6 @@ static enum status ask_json(struct remote *remote, const char *path, struct aren
     return status;
 }
 
-void put_encoded(struct buf *out, const char *text)
-{
-    for (; *text; text++) {
-        uint8_t byte = (uint8_t)*text;
-        bool is_plain = (byte >= '0' && byte <= '9') ||
-                        ((byte | 32) >= 'a' && (byte | 32) <= 'z') || byte == '.' || byte == '_' ||
-                        byte == '-';
-        if (is_plain)
-            buf_put_byte(out, byte);
-        else
-            buf_format(out, "%%%02X", (unsigned)byte);
-    }
-}
-
 /* What stands at a place, and what of a table (0: none) behind it. */
 static enum status ask_place(struct remote *remote, uint32_t group, uint64_t seq, uint32_t table_id,
                              struct arena *arena, struct json_value **out_json, struct error *err)
@@ -43,7 +29,7 @@ static enum status ask_place(struct remote *remote, uint32_t group, uint64_t seq
     buf_format(&path, "/v1/log/%u/position?seq=%llu", group, (unsigned long long)seq);
     if (table_id) {
         buf_put_text(&path, "&table=");
-        put_encoded(&path, remote_table(remote, table_id, &id));
+        http_put_encoded(&path, remote_table(remote, table_id, &id));
     }
     buf_put_byte(&path, '\0');
     enum status status = path.failed
@@ -208,7 +194,7 @@ static enum status tell_end(struct remote *remote, const char *what, struct json
     struct buf path = {0};
     json_write_object_end(json);
     buf_put_text(&path, "/v1/publication/");
-    put_encoded(&path, what);
+    http_put_encoded(&path, what);
     buf_put_byte(&path, '\0');
     enum status status = path.failed || body->failed
                              ? remote_silent(remote, err, "out of memory")

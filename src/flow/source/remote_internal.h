@@ -156,7 +156,6 @@ enum status remote_schema_get(struct source *source, uint64_t fingerprint, struc
 enum status remote_ack_table(struct source *source, uint32_t table_id, const struct wal_ack *acks,
                              struct error *err);
 enum status remote_fence(struct source *source, uint64_t incarnation, struct error *err);
-void put_encoded(struct buf *out, const char *text);
 
 /* ---- pages.c ---- */
 

@@ -189,7 +189,7 @@ enum status mirror_head_decode(struct span text, struct mirror_head *out_head, s
     const char *format = status == STATUS_OK ? json_get_text(value, "format") : NULL;
     const char *id = status == STATUS_OK ? json_get_text(value, "log_id") : NULL;
     const char *writer = status == STATUS_OK ? json_get_text(value, "writer") : NULL;
-    uint8_t number[8] = {0}; /* big-endian */
+    uint64_t number = 0;
     if (!format || strcmp(format, format_name) != 0 || !json_get_i64(value, "version", &version))
         status = error_set(err, STATUS_CORRUPT, "mirror: no head of a mirror");
     else if (version != VERSION)
@@ -198,15 +198,13 @@ enum status mirror_head_decode(struct span text, struct mirror_head *out_head, s
              !json_get_i64(value, "incarnation", &incarnation) || incarnation < 1 ||
              !json_get_i64(value, "groups", &groups) || groups < 1 || groups > UINT32_MAX ||
              !json_get_i64(value, "made_ms", &head.made_ms) ||
-             (writer && !hex_decode(number, sizeof number, writer, strlen(writer))))
+             (writer && !hex_u64(writer, strlen(writer), &number)))
         status = error_set(err, STATUS_CORRUPT, "mirror: a head without what it should tell");
     if (status != STATUS_OK)
         goto done;
     head.incarnation = (uint64_t)incarnation;
     head.group_count = (uint32_t)groups;
-    head.writer = 0;
-    for (size_t i = 0; i < sizeof number; i++)
-        head.writer = head.writer << 8 | number[i];
+    head.writer = number;
     *out_head = head;
 done:
     arena_deinit(&arena);

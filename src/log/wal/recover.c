@@ -532,15 +532,8 @@ struct names {
 
 static bool number_of(const char *name, const char *suffix, uint64_t *out_number)
 {
-    uint8_t bytes[8];
-    if (strlen(name) != 16 + strlen(suffix) || strcmp(name + 16, suffix) != 0 ||
-        !hex_decode(bytes, 8, name, 16))
-        return false;
-    uint64_t number = 0;
-    for (size_t i = 0; i < 8; i++)
-        number = number << 8 | bytes[i];
-    *out_number = number;
-    return true;
+    return strlen(name) == 16 + strlen(suffix) && strcmp(name + 16, suffix) == 0 &&
+           hex_u64(name, 16, out_number);
 }
 
 /* One name a segment: after an interrupted move the later place wins. */

@@ -429,11 +429,8 @@ enum status state_list(struct wal *wal, struct arena *arena, uint64_t **out_numb
     if (!numbers)
         return no_memory(err);
     for (size_t i = 0; i < count; i++) {
-        uint8_t bytes[8];
         if (strlen(names[i]) == 22 && strcmp(names[i] + 16, ".state") == 0 &&
-            hex_decode(bytes, 8, names[i], 16)) {
-            for (size_t k = 0; k < 8; k++)
-                numbers[used] = numbers[used] << 8 | bytes[k];
+            hex_u64(names[i], 16, &numbers[used])) {
             used++;
         } else if (!wal->options.is_read_only) {
             /* An unfinished checkpoint. */

@@ -53,6 +53,9 @@ struct span http_query_get(struct span query, const char *name);
 /* The same, percent-decoded, as text; false: missing or empty, or longer than there is room for. */
 bool http_query_text(struct span query, const char *name, char *out, size_t bytes);
 
+/* A value for a query, percent-encoded. */
+void http_put_encoded(struct buf *out, const char *text);
+
 enum http_parse { HTTP_PARSE_DONE, HTTP_PARSE_MORE, HTTP_PARSE_BAD };
 
 /* Parses a request head at the start of `bytes`. DONE: *out_bytes is its length with the empty

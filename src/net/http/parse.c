@@ -96,6 +96,20 @@ bool http_query_text(struct span query, const char *name, char *out, size_t byte
     return length > 0 && i == value.length && strlen(out) == length;
 }
 
+void http_put_encoded(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        uint8_t byte = (uint8_t)*text;
+        bool is_plain = (byte >= '0' && byte <= '9') ||
+                        ((byte | 32) >= 'a' && (byte | 32) <= 'z') || byte == '.' || byte == '_' ||
+                        byte == '-';
+        if (is_plain)
+            buf_put_byte(out, byte);
+        else
+            buf_format(out, "%%%02X", (unsigned)byte);
+    }
+}
+
 /* The end of the head: the offset behind CRLF CRLF, or 0. */
 static size_t find_head_end(struct span bytes)
 {

@@ -152,6 +152,18 @@ static void test_numbers(void **state)
     assert_string_equal(digits, "-9223372036854775808");
 }
 
+static void test_hex_numbers(void **state)
+{
+    (void)state;
+    uint64_t value = 1;
+    assert_true(hex_u64("00ff00000000000A", 16, &value));
+    assert_true(value == 0xff00000000000aULL);
+    assert_false(hex_u64("0ff0000000000000A", 17, &value));
+    assert_false(hex_u64("", 0, &value));
+    assert_false(hex_u64("00ff00000000000g", 16, &value));
+    assert_true(value == 0xff00000000000aULL);
+}
+
 static void test_hex_at_every_length(void **state)
 {
     (void)state;
@@ -489,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_hash128_sum_is_a_group),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_hex_numbers),
         cmocka_unit_test(test_hex_at_every_length),
         cmocka_unit_test(test_integers_as_text),
         cmocka_unit_test(test_base64_and_distance),
