@@ -19,7 +19,7 @@ struct wal_options wal_options_default(const char *dir)
         .segment_bytes = 64 << 20,
         .seal_after_ms = 60000,
         .unit_bytes_max = 160 << 20,
-        .copy_ahead_bytes = 32 << 10,
+        .copy_ahead_bytes = 512,
         .budget_bytes = 0,
         .producers_refused_at_percent = 80,
         .volume_free_percent_min = 5,

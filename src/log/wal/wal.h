@@ -73,7 +73,7 @@ struct wal_options {
     uint64_t seal_after_ms;    /* default 60,000 */
     uint64_t unit_bytes_max;   /* of one write unit; default 160 MiB */
     uint64_t copy_ahead_bytes; /* submissions from here on are copied while a unit is being written;
-                                  default 32 KiB */
+                                  default 512 B */
     uint64_t budget_bytes;     /* 0: min(50 GiB, half the volume) */
     uint32_t producers_refused_at_percent;     /* default 80 (L37) */
     uint64_t table_bytes_max, group_bytes_max; /* of what is not published; 0 (default): no limit */
