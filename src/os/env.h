@@ -123,6 +123,9 @@ struct env_ops {
      */
     enum status (*file_range_lock)(struct env_file *file, uint64_t offset, uint64_t bytes,
                                    enum env_lock_kind kind, struct error *err);
+    /* See env_cached. NULL: all of it is. */
+    bool (*file_cached)(struct env_file *file, uint64_t offset, uint64_t bytes, uint64_t *out_from,
+                        uint64_t *out_bytes);
 };
 
 struct env {
@@ -213,6 +216,18 @@ static inline MUST_CHECK enum status env_lock_range(struct env_file *file, uint6
 {
     return file->ops->file_range_lock ? file->ops->file_range_lock(file, offset, bytes, kind, err)
                                       : STATUS_OK;
+}
+
+/* The first run of [offset, offset + bytes) that a read may find in the page cache; false: nothing
+ * of it is there, and a direct read sees all that others do. */
+static inline bool env_cached(struct env_file *file, uint64_t offset, uint64_t bytes,
+                              uint64_t *out_from, uint64_t *out_bytes)
+{
+    if (bytes > 0 && file->ops->file_cached)
+        return file->ops->file_cached(file, offset, bytes, out_from, out_bytes);
+    *out_from = offset;
+    *out_bytes = bytes;
+    return bytes > 0;
 }
 
 static inline MUST_CHECK enum status env_path_stat(struct env *env, const char *path,

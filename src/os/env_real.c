@@ -103,6 +103,38 @@ static enum status real_read(struct env_file *base, uint64_t offset, void *data,
     return STATUS_OK;
 }
 
+/* A page that is not certain to be absent counts as there. */
+static bool real_cached(struct env_file *base, uint64_t offset, uint64_t bytes, uint64_t *out_from,
+                        uint64_t *out_bytes)
+{
+    enum { PAGE = 4096, SPAN = 16 << 20 };
+    const struct real_file *file = real_file(base);
+    uint64_t end = offset + bytes, at = offset / PAGE * PAGE;
+    unsigned char resident[SPAN / PAGE];
+    uint64_t from = end;
+    for (; at < end; at += SPAN) {
+        size_t span = end - at < SPAN ? (size_t)(end - at) : SPAN, pages = (span + PAGE - 1) / PAGE;
+        void *map = mmap(NULL, span, PROT_READ, MAP_SHARED, file->fd, (off_t)at);
+        if (map == MAP_FAILED || mincore(map, span, resident) != 0)
+            memset(resident, 1, pages);
+        if (map != MAP_FAILED)
+            munmap(map, span);
+        for (size_t i = 0; i < pages; i++) {
+            uint64_t page = at + i * PAGE < offset ? offset : at + i * PAGE;
+            if ((resident[i] & 1) && from == end)
+                from = page;
+            if (!(resident[i] & 1) && from < end) {
+                *out_from = from;
+                *out_bytes = page - from;
+                return true;
+            }
+        }
+    }
+    *out_from = from;
+    *out_bytes = end - from;
+    return from < end;
+}
+
 static enum status real_write(struct env_file *base, uint64_t offset,
                               const struct env_slice *slices, size_t count, struct error *err)
 {
@@ -622,6 +654,7 @@ static const struct env_ops real_ops = {
     .file_open = real_open,
     .file_close = real_close,
     .file_read = real_read,
+    .file_cached = real_cached,
     .file_write = real_write,
     .file_sync = real_sync,
     .file_truncate = real_truncate,

@@ -44,6 +44,13 @@ enum status recover_state_replay(struct wal *wal, const struct record *record, s
 enum status recover_void_replay(struct wal *wal, const struct void_range *range,
                                 struct error *err) MUST_CHECK;
 
+/* The file's bytes, at a multiple of WAL_BLOCK; the caller's to free. */
+enum status file_load(struct wal *wal, const char *path, uint8_t **out_data, uint64_t *out_bytes,
+                      bool *out_is_direct, struct error *err) MUST_CHECK;
+/* Puts what the page cache holds from `from` on in place of what was read directly. */
+enum status file_load_cached(struct wal *wal, const char *path, uint8_t *data, uint64_t from,
+                             uint64_t bytes, bool *out_is_other, struct error *err) MUST_CHECK;
+
 /* Reads the file, finds its units from `start` on, decides and accepts. */
 enum status walk_file(struct walk *walk, const char *path, uint64_t start,
                       struct error *err) MUST_CHECK;

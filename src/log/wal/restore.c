@@ -84,7 +84,7 @@ static enum status note_ends(struct wal *wal, struct error *err)
             if (group->runs[i]->count > 0)
                 last = run_end(group->runs[i]) - 1;
         wal->recovered[g].seq = last;
-        if (wal_chain_at(wal, g, last, &wal->recovered[g].chain, &ignored) != STATUS_OK)
+        if (chain_read(wal, g, last, &wal->recovered[g].chain, &ignored) != STATUS_OK)
             wal->recovered[g].chain = 0;
     }
     for (size_t i = 0; i < wal->damage_count; i++) {
@@ -166,7 +166,8 @@ static enum status ack_raise(struct wal *wal, const struct wal_known_position *k
     uint64_t chain;
     uint32_t id = table_find(wal, known->table, strlen(known->table));
     if (id == 0 || known->position.seq == 0 ||
-        (wal_chain_at(wal, known->group, known->position.seq, &chain, &ignored) == STATUS_OK &&
+        (known->position.seq <= wal->groups[known->group].synced_seq &&
+         chain_read(wal, known->group, known->position.seq, &chain, &ignored) == STATUS_OK &&
          chain != known->position.chain))
         return STATUS_OK;
     struct table *table = wal->tables[id - 1];

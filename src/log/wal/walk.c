@@ -10,34 +10,6 @@
 
 enum { LEAST_RECORD = RECORD_HEADER_FIXED };
 
-/* ---- reading files ---- */
-
-static enum status file_load(struct wal *wal, const char *path, uint8_t **out_data,
-                             uint64_t *out_bytes, struct error *err)
-{
-    struct env_file *file = NULL;
-    struct env_stat stat;
-    uint8_t *data = NULL;
-    size_t got;
-    enum status status;
-    TRY(env_open(wal->env, path, ENV_READ, &file, err));
-    TRY_OR_DONE(status, env_file_stat(file, &stat, err));
-    data = mem_alloc_aligned(WAL_BLOCK, (size_t)stat.bytes + WAL_BLOCK);
-    if (!data) {
-        status = error_set(err, STATUS_NO_MEMORY, "recover %s: out of memory", path);
-        goto done;
-    }
-    TRY_OR_DONE(status, env_read(file, 0, data, (size_t)stat.bytes, &got, err));
-    wal->recovery.bytes_read += got;
-    *out_data = data;
-    *out_bytes = got;
-    data = NULL;
-done:
-    mem_free(data);
-    env_close(file);
-    return status;
-}
-
 /* ---- accepting entries ---- */
 
 enum status recover_no_memory(struct error *err)
@@ -207,7 +179,7 @@ static enum status accept(struct walk *walk, const struct unit *unit, const stru
 /* ---- walking a file ---- */
 
 static bool record_holds(const struct walk *walk, const struct unit *unit, uint32_t index,
-                         struct unit_row *out_row, struct record *out_record)
+                         bool is_checked, struct unit_row *out_row, struct record *out_record)
 {
     struct error ignored;
     const uint8_t *at = walk->data + unit->offset;
@@ -219,7 +191,8 @@ static bool record_holds(const struct walk *walk, const struct unit *unit, uint3
                          &ignored) == STATUS_OK &&
            out_record->header_bytes == out_row->header_bytes &&
            out_record->payload_bytes == out_row->payload_bytes &&
-           sum_holds(out_record->payload_crc, crc32c(0, payload, out_row->payload_bytes));
+           (is_checked ||
+            sum_holds(out_record->payload_crc, crc32c(0, payload, out_row->payload_bytes)));
 }
 
 /* Is there a unit of this segment, numbered at least `least`? */
@@ -242,7 +215,7 @@ static bool unit_at(struct walk *walk, uint64_t offset, uint64_t least, struct u
     for (uint32_t i = 0; i < unit.header.record_count && unit.is_whole; i++) {
         struct unit_row row;
         struct record record;
-        unit.is_whole = record_holds(walk, &unit, i, &row, &record);
+        unit.is_whole = record_holds(walk, &unit, i, false, &row, &record);
     }
     *out_unit = unit;
     return true;
@@ -276,7 +249,7 @@ static enum status unit_take(struct walk *walk, const struct unit *unit, struct 
     for (uint32_t i = 0; i < unit->header.record_count; i++) {
         struct unit_row row;
         struct record record;
-        if (!record_holds(walk, unit, i, &row, &record)) {
+        if (!record_holds(walk, unit, i, unit->is_whole, &row, &record)) {
             walk->lost_bytes += record_bytes(row.header_bytes, row.payload_bytes);
             continue;
         }
@@ -328,12 +301,30 @@ static enum status units_decide(struct walk *walk, uint64_t start, struct error 
     return STATUS_OK;
 }
 
+/* Where the units end that a floor proves. */
+static uint64_t units_proven(const struct walk *walk, uint64_t start)
+{
+    uint64_t end = start;
+    for (size_t i = 0; i < walk->unit_count && walk->units[i].header.number <= walk->floor; i++)
+        end = walk->units[i].offset + walk->units[i].header.unit_bytes;
+    return end;
+}
+
 enum status walk_file(struct walk *walk, const char *path, uint64_t start, struct error *err)
 {
     for (uint32_t g = 0; g < walk->wal->group_count; g++)
         walk->wal->groups[g].lost_before = 0;
-    TRY(file_load(walk->wal, path, &walk->data, &walk->bytes, err));
+    bool is_direct, is_other = false;
+    TRY(file_load(walk->wal, path, &walk->data, &walk->bytes, &is_direct, err));
     TRY(units_find(walk, start, err));
+    /* L22: what no floor proves may be in the page cache alone. */
+    uint64_t proven = units_proven(walk, start);
+    if (walk->may_cut && is_direct)
+        TRY(file_load_cached(walk->wal, path, walk->data, proven, walk->bytes, &is_other, err));
+    if (is_other) {
+        walk->unit_count = 0;
+        TRY(units_find(walk, start, err));
+    }
     if (walk->mark && walk->floor < walk->mark->floor)
         walk->floor = walk->mark->floor;
     if (!walk->may_cut)

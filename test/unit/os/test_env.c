@@ -4,6 +4,7 @@
  * interrupted: pwritev64 and pread64 of this program stand in front of the C library's.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -95,10 +96,43 @@ static void test_short_writes_and_reads_are_gone_on_with(void **state)
     assert_true(short_calls > 1000 && interrupted > 100);
 }
 
+/* What was just written through the page cache is in it, and what was dropped is not. */
+static void test_what_the_page_cache_holds(void **state)
+{
+    enum { PAGE = 4096, PAGES = 3000 };
+    (void)state;
+    struct error err;
+    struct env_file *file;
+    static uint8_t data[PAGES * PAGE];
+    uint64_t from = 0, bytes = 0;
+    char path[] = "./sluice-env-XXXXXX"; /* a file system on a disk, beside the program */
+    int made = mkstemp(path);
+    assert_true(made >= 0);
+    assert_ok(env_open(env_real(), path, ENV_READ | ENV_WRITE, &file, &err));
+    assert_ok(env_write(file, 0, data, sizeof data, &err));
+    assert_true(env_cached(file, 100, sizeof data - 100, &from, &bytes));
+    assert_true(from == 100 && bytes == sizeof data - 100);
+    assert_false(env_cached(file, 100, 0, &from, &bytes));
+    assert_ok(env_sync(file, &err));
+    assert_int_equal(posix_fadvise(made, 1000 * PAGE, 1000 * PAGE, POSIX_FADV_DONTNEED), 0);
+    assert_true(env_cached(file, PAGE, sizeof data - PAGE, &from, &bytes));
+    assert_true(from == PAGE);
+    if (bytes < sizeof data - PAGE) { /* else it is one in memory */
+        assert_true(bytes == 999 * PAGE);
+        assert_true(env_cached(file, 1500 * PAGE, sizeof data - 1500 * PAGE, &from, &bytes));
+        assert_true(from == 2000 * PAGE && bytes == 1000 * PAGE);
+        assert_false(env_cached(file, 1200 * PAGE, 100 * PAGE, &from, &bytes));
+    }
+    env_close(file);
+    close(made);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_short_writes_and_reads_are_gone_on_with),
+        cmocka_unit_test(test_what_the_page_cache_holds),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     random_init(&chance, 1);

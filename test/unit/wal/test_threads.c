@@ -186,6 +186,38 @@ _Noreturn static void fail_while_copying(struct fixture *f)
         env_sleep_ms(env, 1000);
 }
 
+/* Of a segment that is read by several threads, whole or cut short. */
+void test_a_large_segment_is_left_active(void **state)
+{
+    enum { ROWS = 400, ROW_BYTES = 100000 };
+    (void)state;
+    static uint64_t numbers[ROWS];
+    struct fixture f;
+    int status = 0;
+    fixture_init(&f, "large");
+    wal_close(f.wal);
+    f.options.segment_bytes = 64 << 20;
+    f.options.budget_bytes = (uint64_t)1 << 30;
+    f.options.volume_free_percent_min = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(300);
+        fixture_open(&f);
+        for (uint64_t i = 1; i <= ROWS; i++)
+            fixture_append(&f, i, ROW_BYTES);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    fixture_open(&f);
+    assert_int_equal(wal_recovery_report(f.wal).damaged_ranges, 0);
+    assert_int_equal(fixture_scan(&f, numbers, COUNT_OF(numbers)), ROWS);
+    for (uint64_t i = 0; i < ROWS; i++)
+        assert_int_equal(numbers[i], i + 1);
+    fixture_deinit(&f);
+}
+
 void test_failed_sync_while_copying_ahead(void **state)
 {
     (void)state;

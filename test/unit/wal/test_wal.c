@@ -344,6 +344,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_format_refuses_what_is_not_it),
         cmocka_unit_test(test_many_threads_copy_ahead),
         cmocka_unit_test(test_readers_beside_a_compaction),
+        cmocka_unit_test(test_a_large_segment_is_left_active),
         cmocka_unit_test(test_failed_sync_while_copying_ahead),
         cmocka_unit_test(test_acks_of_consumers_last),
         cmocka_unit_test(test_consumers_are_limited),

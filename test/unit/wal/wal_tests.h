@@ -13,6 +13,7 @@ void test_retry_follows_the_drain(void **state);
 void test_format_refuses_what_is_not_it(void **state);
 void test_many_threads_copy_ahead(void **state);
 void test_readers_beside_a_compaction(void **state);
+void test_a_large_segment_is_left_active(void **state);
 void test_failed_sync_while_copying_ahead(void **state);
 void test_acks_of_consumers_last(void **state);
 void test_consumers_are_limited(void **state);
