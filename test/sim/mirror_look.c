@@ -219,8 +219,24 @@ static void check_producers(struct model *model, struct wal *wal)
     }
 }
 
+/* What is said to have come back ends where it does, with the chain that stands there. */
+static void check_end(struct model *model, struct wal *wal)
+{
+    for (uint32_t g = 0; g < model->groups; g++) {
+        struct wal_position end;
+        struct error err;
+        uint64_t chain;
+        if (!wal_recovered_to(wal, g, &end) || end.seq == 0)
+            continue;
+        enum status status = wal_chain_at(wal, g, end.seq, &chain, &err);
+        if (end.chain == 0 || (status == STATUS_OK && chain != end.chain))
+            fail(model, "way back: group %u ends at %llu with another chain", g, U(end.seq));
+    }
+}
+
 static void check_back(struct model *model, struct wal *wal)
 {
+    check_end(model, wal);
     struct error err;
     struct wal_scan *scan;
     struct wal_view view;

@@ -33,6 +33,7 @@ class Publisher(sluice.Server):
             env={**os.environ, **self.env}, start_new_session=True)
         if wait:
             self.wait_ready()
+        self.let_first_round_pass()
         return self
 
     def wait_ready(self, seconds=20):
