@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A whole segment file into memory, for a start. Past the page cache where that can be, and by two
+ * A whole segment file into memory, for a start. Past the page cache where that can be, and by some
  * threads: after a kill the cache holds next to nothing of what was written directly, and its
  * read-ahead is half as fast as the disk. What only the cache has, because a sync failed, comes
  * from there afterwards (file_load_cached).
  */
 #include "log/wal/recover_internal.h"
 
-enum { CHUNK = 4 << 20, THREADED_FROM = 4 * CHUNK };
+enum { CHUNK = 2 << 20, THREADED_FROM = 8 * CHUNK, HELPERS = 3 };
 
 struct load {
     struct env_file *file;
@@ -44,16 +44,18 @@ static void load_chunks(void *context)
 
 static enum status load_all(struct wal *wal, struct load *load, struct error *err)
 {
-    struct env_thread *helper = NULL;
+    struct env_thread *helpers[HELPERS] = {0};
     struct error ignored;
     load->lock = env_mutex_create(wal->env);
     if (!load->lock)
         return recover_no_memory(err);
-    if (load->bytes >= THREADED_FROM &&
-        env_thread_start(wal->env, "wal-load", load_chunks, load, &helper, &ignored) != STATUS_OK)
-        helper = NULL; /* then by one */
+    for (size_t i = 0; i < HELPERS && load->bytes >= THREADED_FROM; i++)
+        if (env_thread_start(wal->env, "wal-load", load_chunks, load, &helpers[i], &ignored) !=
+            STATUS_OK)
+            helpers[i] = NULL; /* then by fewer */
     load_chunks(load);
-    env_thread_join(helper);
+    for (size_t i = 0; i < HELPERS; i++)
+        env_thread_join(helpers[i]);
     env_mutex_destroy(load->lock);
     if (load->status != STATUS_OK)
         *err = load->err;
