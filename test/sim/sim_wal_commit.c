@@ -26,7 +26,7 @@ static const char dir[] = "/data/log";
 struct totals {
     uint64_t seeds, runs, appended, committed, truncated, interrupted, cut_after_all,
         left_after_all, refused, scanned, repeats, freed, acks, reclaimed, tails, tail_entries,
-        conflicts, open_refused;
+        conflicts, open_refused, kept, held_back;
     struct sim_counts sim;
 } totals;
 
@@ -59,7 +59,8 @@ struct model {
     struct sim_node *node;
     struct wal_options options;
     struct wal *wal;
-    uint32_t table_ids[TABLES], ops, stuck;
+    uint32_t table_ids[TABLES], ops;
+    uint32_t stuck; /* a table that takes nothing; TABLES: all of them; above: none */
     struct group_model groups[GROUPS];
     uint8_t fates[NUMBERS_MAX];
     uint64_t numbers, term_last;
@@ -371,6 +372,25 @@ static void cut(struct model *model, uint32_t g, uint64_t after)
         group->end = after;
 }
 
+/* A number that stands in what stays is nobody else's. */
+static void kept_numbers_check(struct model *model, uint32_t g, uint64_t committed, uint64_t after)
+{
+    const struct group_model *group = &model->groups[g];
+    for (uint64_t seq = committed + 1; seq <= after && seq <= group->end; seq++) {
+        struct wal_receipt receipts[16];
+        uint32_t count;
+        uint64_t expected, sequence = group->items[seq].sequence;
+        if (sequence == 0)
+            continue;
+        enum wal_producer_verdict verdict =
+            wal_producer_begin(model->wal, producer_of(g), sequence, (struct hash128){sequence, g},
+                               receipts, &count, &expected);
+        if (verdict == WAL_PRODUCER_NEW)
+            fail(model, "group %u: number %llu stands at %llu and is new", g, U(sequence), U(seq));
+        totals.kept++;
+    }
+}
+
 static void truncate_some(struct model *model, uint32_t g)
 {
     struct group_model *group = &model->groups[g];
@@ -403,6 +423,7 @@ static void truncate_some(struct model *model, uint32_t g)
     cut(model, g, after); /* before a call that may be the node's last */
     numbers_settle(group, committed);
     totals.truncated += after < end;
+    kept_numbers_check(model, g, committed, after);
     if (wal_stored_end(model->wal, g).seq != after)
         fail(model, "group %u: ends at %llu after a truncation to %llu", g,
              U(wal_stored_end(model->wal, g).seq), U(after));
@@ -415,7 +436,7 @@ static void acknowledge(struct model *model, uint32_t g)
     uint32_t table = (uint32_t)pick(model, TABLES);
     struct wal_ack acks[GROUPS] = {0};
     struct error err;
-    if (table == model->stuck)
+    if (table == model->stuck || model->stuck == TABLES)
         return;
     for (uint32_t i = 0; i < GROUPS; i++) {
         struct wal_ack known;
@@ -427,6 +448,31 @@ static void acknowledge(struct model *model, uint32_t g)
     acks[g].committed = acks[g].through;
     model->groups[g].through[table] = acks[g].through.seq;
     totals.acks += wal_ack_table(model->wal, model->table_ids[table], acks, &err) == STATUS_OK;
+}
+
+/* A mirror is told of every segment that is there, and of no end that does not count. */
+static void extents_check(struct model *model)
+{
+    static struct wal_extent extents[256];
+    uint64_t ends[GROUPS], before[256];
+    size_t count, sealed = 0;
+    struct wal_segment_info info;
+    for (size_t i = 0; wal_segment_at(model->wal, i, &info); i++)
+        if (strcmp(info.state, "sealed") == 0 && sealed < COUNT_OF(before))
+            before[sealed++] = info.id;
+    wal_extents(model->wal, 0, extents, COUNT_OF(extents), &count, ends);
+    for (size_t i = 0, at = 0; i < sealed && count <= COUNT_OF(extents); i++) {
+        while (at < count && extents[at].segment_id < before[i])
+            at++;
+        bool is_there = at < count && extents[at].segment_id == before[i];
+        if (!is_there && model->stuck == TABLES) /* nothing goes: nobody is acknowledged */
+            fail(model, "segment %llu is in no extent", U(before[i]));
+        if (is_there && !extents[at].is_sealed)
+            totals.held_back++;
+    }
+    for (uint32_t g = 0; g < GROUPS; g++)
+        if (ends[g] > model->groups[g].tried)
+            fail(model, "group %u: a mirror is told of %llu", g, U(ends[g]));
 }
 
 static void work(void *context)
@@ -453,6 +499,8 @@ static void work(void *context)
             table_check(model, g, (uint32_t)pick(model, TABLES));
         else if (what == 18 && wal_seal(model->wal, &err) != STATUS_OK)
             totals.refused++;
+        else if (pick(model, 3) == 0)
+            extents_check(model);
         else if (pick(model, 3) == 0)
             env_sleep_ms(sim_node_env(model->node), 20 + pick(model, 1500));
     }
@@ -672,8 +720,10 @@ static const struct sim_event must_happen[] = {
     {"starts with entries that do not count", &totals.tails},
     {"entries reclaimed", &totals.reclaimed},
     {"acks", &totals.acks},
+    {"sealed segments that a mirror waits for", &totals.held_back},
     {"receipts repeated", &totals.repeats},
     {"producers' numbers taken back", &totals.freed},
+    {"producers' numbers below that", &totals.kept},
     {"submissions refused", &totals.refused},
 };
 

@@ -14,7 +14,8 @@ struct history {
     int old_rows, new_rows, kept_rows; /* found by a look */
     struct wal_recovery report;
     bool has_damage, leaves_open;
-    uint64_t in_next; /* rows in a segment behind */
+    uint64_t replacing; /* so many rows come in place of six */
+    uint64_t in_next;   /* rows in a segment behind */
     struct wal_options options;
     uint64_t after;
 };
@@ -57,7 +58,7 @@ static void act(void *context)
     EXPECT(wal_truncate(history->wal, 0, seq + 1, term + 1, &last_error) == STATUS_CONFLICT);
     EXPECT(wal_truncate(history->wal, 0, history->after, term + 1, &last_error) == STATUS_OK);
     EXPECT(wal_commit(history->wal, 0, seq, &last_error) == STATUS_CONFLICT);
-    for (uint64_t i = 1; i < OLD; i++)
+    for (uint64_t i = 1; i <= history->replacing; i++)
         EXPECT(append(history->wal, history->table, 100 + i, ROW_BYTES, WAL_SYNCED, &seq) ==
                STATUS_OK);
     for (uint64_t i = 0; i < history->in_next; i++) {
@@ -101,10 +102,12 @@ static void look(void *context)
     wal_close(history->wal);
 }
 
-static struct history begin(struct sim *sim, bool leaves_open, uint64_t in_next)
+static struct history begin_with(struct sim *sim, bool leaves_open, uint64_t replacing,
+                                 uint64_t in_next)
 {
     struct history history = {.node = sim_node_create(sim, 64 << 20),
                               .leaves_open = leaves_open,
+                              .replacing = replacing,
                               .in_next = in_next,
                               .options = wal_options_default(trial_dir)};
     history.options.segment_bytes = SEGMENT;
@@ -114,6 +117,11 @@ static struct history begin(struct sim *sim, bool leaves_open, uint64_t in_next)
     enum sim_end end = sim_run(history.node, act, &history);
     EXPECT(end == (leaves_open ? SIM_KILLED : SIM_ENDED));
     return history;
+}
+
+static struct history begin(struct sim *sim, bool leaves_open)
+{
+    return begin_with(sim, leaves_open, OLD - 1, 0);
 }
 
 static void look_at(struct history *history, struct sim *sim, const struct files *files)
@@ -129,7 +137,7 @@ void truncation_lasts(void)
     for (int is_killed = 0; is_killed < 2; is_killed++) {
         struct sim *sim = sim_create(51);
         static struct files files;
-        struct history history = begin(sim, is_killed, 0);
+        struct history history = begin(sim, is_killed);
         files_take(&files, history.node);
         look_at(&history, sim, &files);
         EXPECT(history.kept_rows == KEPT && history.old_rows == 0);
@@ -156,7 +164,7 @@ static void open_as_another_kind(void *context)
 void commits_are_of_the_log(void)
 {
     struct sim *sim = sim_create(52);
-    struct history history = begin(sim, false, 0);
+    struct history history = begin(sim, false);
     EXPECT(sim_run(history.node, open_as_another_kind, &history) == SIM_ENDED);
     sim_destroy(sim);
 }
@@ -177,7 +185,7 @@ static void bits_flipped(bool is_killed)
 {
     static struct files files;
     struct sim *sim = sim_create(53);
-    struct history history = begin(sim, is_killed, 0);
+    struct history history = begin(sim, is_killed);
     files_take(&files, history.node);
     struct file_copy *file = last_file(&files, is_killed ? "/active/" : "/sealed/", 0);
     struct unit units[64];
@@ -206,11 +214,11 @@ void l20_the_record_is_damaged(void)
 }
 
 /* L20: the segment is gone with the rows that replaced others: nothing passes for them. */
-void l20_the_segment_of_the_record_is_lost(void)
+static void lose_the_segment(uint64_t replacing)
 {
     static struct files files;
     struct sim *sim = sim_create(54);
-    struct history history = begin(sim, true, 1);
+    struct history history = begin_with(sim, true, replacing, 1);
     files_take(&files, history.node);
     struct file_copy *file = last_file(&files, "/sealed/", 0);
     files_free(&(struct files){.items = {*file}, .count = 1});
@@ -220,4 +228,12 @@ void l20_the_segment_of_the_record_is_lost(void)
     EXPECT(history.kept_rows == 0 || history.kept_rows == KEPT);
     files_free(&files);
     sim_destroy(sim);
+}
+
+/* More rows than they replaced, as many, and fewer. */
+void l20_the_segment_of_the_record_is_lost(void)
+{
+    lose_the_segment(OLD - 1);
+    lose_the_segment(OLD - KEPT);
+    lose_the_segment(2);
 }

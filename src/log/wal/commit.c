@@ -76,8 +76,8 @@ static void chains_cut(struct segment *segment, uint32_t group, uint64_t after)
 
 static void voids_cut(struct wal *wal, uint32_t group, uint64_t after)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < wal->void_count; i++) {
+    size_t kept = wal->void_base;
+    for (size_t i = kept; i < wal->void_count; i++) {
         struct void_range range = wal->voids[i];
         if (range.group == group && range.first > after)
             continue;
@@ -164,6 +164,7 @@ enum status commits_decode(struct wal *wal, struct cursor *cursor, struct error 
 /* Nothing is acknowledged, by a table or a consumer, before it counts. */
 void commits_begin(struct wal *wal)
 {
+    wal->void_base = wal->void_count;
     for (uint32_t g = 0; g < wal->group_count; g++) {
         struct group *group = &wal->groups[g];
         group->committed_seq = group->known_seq = group->state_seq;
@@ -212,10 +213,8 @@ static bool next_said(const struct wal *wal, uint32_t group, uint64_t after, uin
                       const struct run **out_run, uint32_t *out_index)
 {
     const struct group *of = &wal->groups[group];
-    for (size_t at = 0; at < of->run_count; at++) {
+    for (size_t at = runs_above(of, after); at < of->run_count; at++) {
         const struct run *run = of->runs[at];
-        if (run_end(run) - 1 <= after)
-            continue;
         for (uint32_t i = run_above(run, after); i < run->count && run_seq(run, i) <= through;
              i++) {
             const struct index_entry *entry = &run->entries[i];
@@ -229,10 +228,11 @@ static bool next_said(const struct wal *wal, uint32_t group, uint64_t after, uin
     return false;
 }
 
-void commits_await_tables(struct wal *wal)
+void commits_await_tables(struct wal *wal, const char *name)
 {
     const struct group *group = &wal->groups[0];
-    for (uint64_t after = group->committed_seq; after < group->synced_seq && !wal->is_stopping;) {
+    for (uint64_t after = group->committed_seq;
+         after < group->synced_seq && !wal->is_stopping && !table_find(wal, name, strlen(name));) {
         const struct run *run;
         uint32_t index;
         if (!next_said(wal, 0, after, group->synced_seq, &run, &index))
@@ -249,6 +249,8 @@ void commits_await_tables(struct wal *wal)
 
 struct loaded {
     struct segment *segment; /* pinned */
+    uint32_t group;
+    uint64_t seq;
     struct index_entry entry;
     struct unit_buffer *buffer;
     struct entry_bytes bytes;
@@ -256,8 +258,7 @@ struct loaded {
     struct record record;
 };
 
-/* Lock not held; the place was pinned under it. */
-static enum status load(struct wal *wal, struct loaded *loaded, struct error *err)
+static enum status load_bytes(struct wal *wal, struct loaded *loaded, struct error *err)
 {
     struct env_file *file = NULL;
     bool with_payload = loaded->entry.type == WAL_TABLE;
@@ -280,6 +281,17 @@ static enum status load(struct wal *wal, struct loaded *loaded, struct error *er
     return status;
 }
 
+/* Lock not held; the place was pinned under it. */
+static enum status load(struct wal *wal, struct loaded *loaded, struct error *err)
+{
+    TRY(load_bytes(wal, loaded, err));
+    if (loaded->record.group == loaded->group && loaded->record.seq == loaded->seq)
+        return STATUS_OK;
+    return error_set(err, STATUS_CORRUPT, "log: group %u seq %llu where %u/%llu should stand",
+                     loaded->record.group, (unsigned long long)loaded->record.seq, loaded->group,
+                     (unsigned long long)loaded->seq);
+}
+
 /* Lock held. */
 static void unload(struct wal *wal, struct loaded *loaded)
 {
@@ -292,7 +304,10 @@ static void unload(struct wal *wal, struct loaded *loaded)
 static struct loaded place_of(const struct run *run, uint32_t index)
 {
     run->segment->pins++;
-    return (struct loaded){.segment = run->segment, .entry = run->entries[index]};
+    return (struct loaded){.segment = run->segment,
+                           .group = run->group,
+                           .seq = run_seq(run, index),
+                           .entry = run->entries[index]};
 }
 
 /* ---- committing ---- */
@@ -320,20 +335,18 @@ static enum status commit_step(struct wal *wal, uint32_t group, uint64_t through
     const struct run *run;
     uint32_t index;
     uint64_t seq = through, chain = of->synced_chain;
-    if (!next_said(wal, group, of->committed_seq, through, &run, &index)) { /* lost */
-        env_unlock(wal->lock);
-        if (through < of->synced_seq && chain_read(wal, group, through, &chain, err) != STATUS_OK)
-            chain = 0;
-        env_lock(wal->lock);
-    } else {
+    bool is_end = through == of->synced_seq, is_read = false;
+    if (next_said(wal, group, of->committed_seq, through, &run, &index)) {
         seq = run_seq(run, index);
         struct loaded loaded = place_of(run, index);
         env_unlock(wal->lock);
         enum status status = load(wal, &loaded, err);
         env_lock(wal->lock);
         size_t header_bytes = (size_t)align_up(loaded.record.header_bytes, WAL_ALIGN);
-        chain = loaded.record.chain;
-        if (status == STATUS_OK)
+        is_read = status == STATUS_OK;
+        if (is_read)
+            chain = loaded.record.chain;
+        if (is_read)
             status = recover_state_replay(
                 wal, &loaded.record, span_of(loaded.data, loaded.record.header_bytes),
                 span_of(loaded.data + header_bytes,
@@ -344,6 +357,12 @@ static enum status commit_step(struct wal *wal, uint32_t group, uint64_t through
             damage_add(wal, group, seq, seq, "could not be read when it was committed"))
             status = STATUS_OK;
         TRY(status);
+    }
+    if (!is_read && (seq < through || !is_end)) { /* lost: what follows may tell it */
+        env_unlock(wal->lock);
+        if (chain_read(wal, group, seq, &chain, err) != STATUS_OK)
+            chain = 0;
+        env_lock(wal->lock);
     }
     of->committed_seq = seq;
     of->committed_chain = chain;
@@ -396,15 +415,14 @@ static enum status numbers_of(struct wal *wal, const struct loaded *loaded, numb
     return status;
 }
 
-/* Those above `after`; false of `each`: out of memory. What cannot be read is passed over. */
-static enum status numbers_each(struct wal *wal, uint32_t group, uint64_t after, numbers_fn each,
-                                void *context, struct error *err)
+/* Those in (after, end]; false of `each`: out of memory. What cannot be read is passed over. */
+static enum status numbers_each(struct wal *wal, uint32_t group, uint64_t after, uint64_t end,
+                                numbers_fn each, void *context, struct error *err)
 {
     enum status status = STATUS_OK;
     const struct run *run;
     uint32_t index;
     env_lock(wal->lock);
-    uint64_t end = wal->groups[group].synced_seq;
     while (status == STATUS_OK && after < end && next_said(wal, group, after, end, &run, &index)) {
         after = run_seq(run, index);
         if (!run->entries[index].has_producers)
@@ -457,19 +475,24 @@ static bool claims_take(struct wal *wal, const struct wal_contribution *contribu
 {
     UNUSED(context);
     env_lock(wal->lock);
-    producers_claim(&wal->producers, contributions, count, wal_clock_ms(wal));
+    bool is_claimed = producers_claim(&wal->producers, contributions, count, wal_clock_ms(wal));
     env_unlock(wal->lock);
-    return true;
+    return is_claimed;
 }
 
-/* Lock held. */
-static void claims_release(struct wal *wal, const struct claims *claims)
+/* What goes gives its numbers back; a producer may have one in what stays, too. Lock held. */
+static void claims_settle(struct wal *wal, const struct claims *gone, const struct claims *kept)
 {
-    for (size_t i = 0; i < claims->count; i++) {
-        struct wal_contribution claim = {.producer = claims->items[i].producer,
-                                         .producer_length = claims->items[i].length,
-                                         .producer_sequence = claims->items[i].sequence};
-        producers_release(&wal->producers, &claim, 1);
+    for (size_t i = 0; i < gone->count + kept->count; i++) {
+        bool is_gone = i < gone->count;
+        const struct claim *item = is_gone ? &gone->items[i] : &kept->items[i - gone->count];
+        struct wal_contribution claim = {.producer = item->producer,
+                                         .producer_length = item->length,
+                                         .producer_sequence = item->sequence};
+        if (is_gone)
+            producers_release(&wal->producers, &claim, 1);
+        else if (!producers_claim(&wal->producers, &claim, 1, wal_clock_ms(wal)))
+            return; /* no memory for one that was there just now */
     }
 }
 
@@ -482,11 +505,12 @@ static enum status settle(struct wal *wal, uint32_t group, struct error *err)
         status = commit_step(wal, group, of->known_seq, err);
     env_unlock(wal->lock);
     TRY(status);
-    return numbers_each(wal, group, of->committed_seq, claims_take, NULL, err);
+    return numbers_each(wal, group, of->committed_seq, of->synced_seq, claims_take, NULL, err);
 }
 
 enum status commits_settle(struct wal *wal, struct error *err)
 {
+    wal->void_base = 0;
     for (uint32_t g = 0; g < wal->group_count; g++) {
         struct group *group = &wal->groups[g];
         if (wal->needs_commit) {
@@ -518,16 +542,19 @@ static enum status record_write(struct wal *wal, const struct truncation *row, s
         wal_die(wal, err);
     if (status == STATUS_OK || !wal->writer.must_cut || writer_seal(wal, &cut) == STATUS_OK)
         return status;
-    return error_set(err, STATUS_UNKNOWN_OUTCOME,
-                     "log: the volume is full, and a truncation could not be taken back: %.200s",
-                     cut.message);
+    error_prefix(&cut, "log: a truncation could not be taken back");
+    wal_die(wal, &cut); /* the next start tells whether it happened */
 }
 
 static enum status truncate_now(struct wal *wal, struct truncation *row, struct error *err)
 {
-    struct claims claims = {0};
+    struct claims gone = {0}, kept = {0};
     struct group *group = &wal->groups[row->group];
-    enum status status = numbers_each(wal, row->group, row->after, claims_add, &claims, err);
+    enum status status =
+        numbers_each(wal, row->group, row->after, group->synced_seq, claims_add, &gone, err);
+    if (status == STATUS_OK)
+        status =
+            numbers_each(wal, row->group, group->committed_seq, row->after, claims_add, &kept, err);
     if (status == STATUS_OK)
         status = record_write(wal, row, err);
     if (status != STATUS_OK)
@@ -535,6 +562,8 @@ static enum status truncate_now(struct wal *wal, struct truncation *row, struct 
     env_lock(wal->lock);
     wal->writer.segment->has_state = true;
     wal->writer.needs_floor = true;
+    wal->writer.synced_ns = env_mono_ns(wal->env);
+    env_signal(wal->work); /* for the floor (L9) */
     row->segment = wal->writer.segment->identity.id;
     prune(wal);
     CHECK(truncation_add(wal, row)); /* there was room */
@@ -543,11 +572,12 @@ static enum status truncate_now(struct wal *wal, struct truncation *row, struct 
     group->chain = row->chain;
     if (row->group == 0 && wal->table_pending > row->after)
         wal->table_pending = 0;
-    claims_release(wal, &claims);
+    claims_settle(wal, &gone, &kept);
     backlog_recount(wal);
     env_unlock(wal->lock);
 done:
-    mem_free(claims.items);
+    mem_free(gone.items);
+    mem_free(kept.items);
     return status;
 }
 

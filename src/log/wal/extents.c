@@ -13,22 +13,28 @@ struct wal_segment_file {
 };
 
 /* Lock held. */
-static bool extent_of(const struct wal *wal, const struct segment *segment,
-                      struct wal_extent *out_extent)
+static bool extent_of(const struct wal *wal, struct segment *segment, struct wal_extent *out_extent)
 {
     struct wal_extent extent = {.segment_id = segment->identity.id,
                                 .bytes = segment->file_bytes,
                                 .unit = UINT64_MAX,
                                 .is_sealed = true,
                                 .is_committed = segment->place == SEGMENT_COMMITTED};
-    if (segment_is_open_ended(wal, segment))
-        return false;
+    if (segment_is_open_ended(wal, segment)) { /* as it was when all of it counted */
+        extent.bytes = segment->clean_bytes ? segment->clean_bytes : WAL_BLOCK;
+        extent.unit = segment->clean_unit;
+        extent.is_sealed = extent.is_committed = false;
+        *out_extent = extent;
+        return true;
+    }
     if (segment->place == SEGMENT_ACTIVE) {
         if (segment != wal->writer.segment) /* it is being made */
             return false;
         extent.bytes = wal->synced_bytes;
         extent.unit = wal->synced_unit;
         extent.is_sealed = false;
+        segment->clean_bytes = extent.bytes;
+        segment->clean_unit = extent.unit;
     }
     *out_extent = extent;
     return true;
@@ -56,11 +62,10 @@ void wal_extents(struct wal *wal, uint64_t from_id, struct wal_extent *extents, 
         at--;
     for (; at < wal->segment_count; at++) {
         struct wal_extent extent;
-        if (!extent_of(wal, wal->segments[at], &extent)) {
-            if (synced_seqs)
-                ends_limit(wal->segments[at], synced_seqs);
+        if (!extent_of(wal, wal->segments[at], &extent))
             continue;
-        }
+        if (synced_seqs && segment_is_open_ended(wal, wal->segments[at]))
+            ends_limit(wal->segments[at], synced_seqs);
         if (count < capacity)
             extents[count] = extent;
         count++;

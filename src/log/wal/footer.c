@@ -216,15 +216,18 @@ static enum status get_tables(const struct wal *wal, struct segment *segment, st
     return STATUS_OK;
 }
 
-static enum status get_truncates(struct wal *wal, struct segment *segment, struct cursor *cursor,
-                                 uint32_t count, struct error *err)
+enum { TRUNCATION_BYTES = 28 };
+
+/* Once all of the footer is known to hold. */
+static enum status take_truncates(struct wal *wal, struct segment *segment, struct cursor rows,
+                                  uint32_t count, struct error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct truncation row = {.group = cursor_get_le32(cursor), .segment = segment->identity.id};
-        row.after = cursor_get_le64(cursor);
-        row.chain = cursor_get_le64(cursor);
-        row.term = cursor_get_le64(cursor);
-        if (cursor->failed || row.group >= wal->group_count)
+        struct truncation row = {.group = cursor_get_le32(&rows), .segment = segment->identity.id};
+        row.after = cursor_get_le64(&rows);
+        row.chain = cursor_get_le64(&rows);
+        row.term = cursor_get_le64(&rows);
+        if (row.group >= wal->group_count)
             return bad(err, "truncation");
         if (!truncation_add(wal, &row))
             return error_set(err, STATUS_NO_MEMORY, "footer: out of memory");
@@ -456,14 +459,16 @@ static enum status get_body(struct wal *wal, struct segment *segment, struct spa
     uint32_t groups = cursor_get_le32(&cursor), tables = cursor_get_le32(&cursor);
     uint32_t schemas = cursor_get_le32(&cursor), voids = cursor_get_le32(&cursor);
     uint32_t truncates = cursor_get_le32(&cursor), hard_states = cursor_get_le32(&cursor);
-    if (cursor.failed || version != 0 || hard_states)
+    if (cursor.failed || version != 0 || hard_states || (truncates && !wal->needs_commit))
         return error_set(err, STATUS_UNSUPPORTED, "footer: version %u", version);
     segment->is_cut = flags & FOOTER_IS_CUT;
     segment->is_compacted = flags & FOOTER_IS_COMPACTED;
     const uint8_t *rows = cursor_take(&cursor, (size_t)groups * GROUP_ROW_BYTES);
     if (!rows)
         return bad(err, "group rows");
-    TRY(get_truncates(wal, segment, &cursor, truncates, err));
+    struct cursor truncations = cursor;
+    if (!cursor_take(&cursor, (size_t)truncates * TRUNCATION_BYTES))
+        return bad(err, "truncations");
     TRY(get_tables(wal, segment, &cursor, tables, err));
     TRY(get_schemas(wal, segment, &cursor, schemas, err));
     TRY(get_voids(wal, segment, &cursor, voids, err));
@@ -475,7 +480,8 @@ static enum status get_body(struct wal *wal, struct segment *segment, struct spa
         if (!row_is_true(segment, &segment->tables[i]))
             return bad(err, "a table's row and its entries differ");
     segment_trim(segment);
-    return get_ends(segment, rows, groups, err); /* for recovery to go on from */
+    TRY(get_ends(segment, rows, groups, err)); /* for recovery to go on from */
+    return take_truncates(wal, segment, truncations, truncates, err);
 }
 
 enum status footer_decode(struct wal *wal, struct segment *segment, struct span unit,

@@ -477,8 +477,7 @@ uint32_t run_above(const struct run *run, uint64_t after)
     return low;
 }
 
-/* The first run whose last seq is above `after`. */
-static size_t runs_above(const struct group *group, uint64_t after)
+size_t runs_above(const struct group *group, uint64_t after)
 {
     size_t low = 0, high = group->run_count;
     while (low < high) {

@@ -62,15 +62,13 @@ static enum status load_all(struct wal *wal, struct load *load, struct error *er
     return load->status;
 }
 
-enum status file_load(struct wal *wal, const char *path, uint8_t **out_data, uint64_t *out_bytes,
-                      bool *out_is_direct, struct error *err)
+static enum status load_as(struct wal *wal, const char *path, bool is_direct, uint8_t **out_data,
+                           uint64_t *out_bytes, struct error *err)
 {
     struct load load = {0};
     struct env_stat stat;
-    enum status status = env_open(wal->env, path, ENV_READ | ENV_DIRECT, &load.file, err);
-    *out_is_direct = status == STATUS_OK;
-    if (status == STATUS_UNSUPPORTED)
-        status = env_open(wal->env, path, ENV_READ, &load.file, err);
+    enum status status =
+        env_open(wal->env, path, ENV_READ | (is_direct ? ENV_DIRECT : 0), &load.file, err);
     TRY(status);
     TRY_OR_DONE(status, env_file_stat(load.file, &stat, err));
     load.bytes = load.end = stat.bytes;
@@ -88,6 +86,17 @@ done:
     mem_free(load.data);
     env_close(load.file);
     return status;
+}
+
+enum status file_load(struct wal *wal, const char *path, uint8_t **out_data, uint64_t *out_bytes,
+                      bool *out_is_direct, struct error *err)
+{
+    enum status status = load_as(wal, path, true, out_data, out_bytes, err);
+    *out_is_direct = status == STATUS_OK;
+    /* Where there is no direct access an open says so, or a read. */
+    return *out_is_direct || status == STATUS_NO_MEMORY
+               ? status
+               : load_as(wal, path, false, out_data, out_bytes, err);
 }
 
 enum status file_load_cached(struct wal *wal, const char *path, uint8_t *data, uint64_t from,

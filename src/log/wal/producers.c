@@ -283,7 +283,7 @@ void producers_release(struct producers *producers, const struct wal_contributio
                     contributions[i].producer_sequence);
 }
 
-void producers_claim(struct producers *producers, const struct wal_contribution *contributions,
+bool producers_claim(struct producers *producers, const struct wal_contribution *contributions,
                      uint32_t count, uint64_t clock_ms)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -294,9 +294,14 @@ void producers_claim(struct producers *producers, const struct wal_contribution 
             producers_find(producers, from->producer, from->producer_length);
         if (!producer && !expired_find(&producers->expired, from->producer, from->producer_length))
             producer = add(producers, from->producer, from->producer_length, clock_ms);
-        if (producer && from->producer_sequence > producer->last)
+        else if (!producer)
+            continue;
+        if (!producer)
+            return false;
+        if (from->producer_sequence > producer->last && from->producer_sequence > producer->claim)
             producer->claim = from->producer_sequence;
     }
+    return true;
 }
 
 void wal_producer_abandon(struct wal *wal, struct span producer, uint64_t sequence)

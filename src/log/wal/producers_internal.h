@@ -74,8 +74,9 @@ void producers_deinit(struct producers *producers);
  * wal_producer_begin it always is. */
 bool producers_apply(struct producers *producers, const struct record *record,
                      const struct wal_contribution *contributions, uint64_t clock_ms);
-/* A start: numbers that stand in entries which do not count yet. */
-void producers_claim(struct producers *producers, const struct wal_contribution *contributions,
+/* Numbers that stand in entries which do not count yet; the highest of each producer. False: out of
+ * memory. */
+bool producers_claim(struct producers *producers, const struct wal_contribution *contributions,
                      uint32_t count, uint64_t clock_ms);
 void producers_release(struct producers *producers, const struct wal_contribution *contributions,
                        uint32_t count);

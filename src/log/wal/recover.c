@@ -76,12 +76,26 @@ done:
     return status;
 }
 
+enum status recover_suspect(struct wal *wal, uint32_t group, uint64_t after, uint64_t chain,
+                            struct error *err)
+{
+    uint64_t known = wal->groups[group].known_seq, here;
+    struct error ignored;
+    bool is_same = chain_read(wal, group, after, &here, &ignored) == STATUS_OK && here == chain;
+    if (is_same || after <= known ||
+        damage_add(wal, group, known + 1, after, "what replaced some of these is lost"))
+        return STATUS_OK;
+    return recover_no_memory(err);
+}
+
 /* Is there another history than what is here? A truncation may be lost with its segment; then what
  * does not count is suspect. */
 static enum status row_compare(struct wal *wal, const struct segment *segment,
                                const struct group_row *row, struct error *err)
 {
     const struct group *group = &wal->groups[row->group];
+    const struct segment *before =
+        wal->segment_count ? wal->segments[wal->segment_count - 1] : NULL;
     if (!wal->needs_commit || group->synced_seq <= group->known_seq)
         return STATUS_OK;
     if (row->last_seq < group->synced_seq) {
@@ -90,16 +104,17 @@ static enum status row_compare(struct wal *wal, const struct segment *segment,
                                         .chain = row->chain,
                                         .term = row->term,
                                         .segment = segment->identity.id};
+        TRY(recover_suspect(wal, row->group, row->last_seq, row->chain, err));
         if (!truncation_add(wal, &truncation))
             return recover_no_memory(err);
         truncations_apply(wal, segment->identity.id, NULL);
         return STATUS_OK;
     }
     const struct seq_range *hole = reclaimed_from(wal, row->group, group->synced_seq + 1);
-    bool is_same =
-        row->last_seq == group->synced_seq
-            ? row->chain == group->synced_chain
-            : hole && hole->first <= group->synced_seq + 1 && hole->last >= row->last_seq;
+    bool is_reclaimed = hole && hole->first <= group->synced_seq + 1 && hole->last >= row->last_seq;
+    bool is_there = before && before->identity.id == segment->previous_id;
+    bool is_same = row->last_seq == group->synced_seq ? row->chain == group->synced_chain
+                                                      : is_reclaimed || is_there;
     return is_same || damage_add(wal, row->group, group->known_seq + 1, row->last_seq,
                                  "a segment is lost that may have replaced these")
                ? STATUS_OK

@@ -41,6 +41,10 @@ enum status recover_group_jump(struct wal *wal, uint32_t group_id, uint64_t seq,
  * too: the lock is held then. */
 enum status recover_state_replay(struct wal *wal, const struct record *record, struct span header,
                                  struct span payload, struct error *err) MUST_CHECK;
+/* A truncation to `after` is inferred, as the record is lost: unless `chain` stands there, what
+ * does not count up to there may be of another history, and is named as damage. */
+enum status recover_suspect(struct wal *wal, uint32_t group, uint64_t after, uint64_t chain,
+                            struct error *err) MUST_CHECK;
 enum status recover_void_replay(struct wal *wal, const struct void_range *range,
                                 struct error *err) MUST_CHECK;
 

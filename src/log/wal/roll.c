@@ -44,7 +44,11 @@ enum status writer_put_block(struct wal *wal, struct record *record, struct erro
         writer->must_cut = true;
         return status;
     }
-    TRY(env_sync(writer->file, err));
+    status = env_sync(writer->file, err);
+    if (status != STATUS_OK) {
+        writer->must_cut = true; /* if it was for space */
+        return status;
+    }
     writer->floor = writer->unit_next++;
     writer->offset += WAL_BLOCK;
     env_lock(wal->lock);

@@ -656,8 +656,7 @@ enum status wal_repair(struct wal *wal, uint64_t *out_entries_voided, struct err
         struct error ignored;
         struct wal_entry entry = {.type = WAL_VOID, .group = damage.group};
         /* The history behind the hole says what its chain was; if nothing does, it stays 0. */
-        if (wal_chain_at(wal, damage.group, damage.last, &control.range.chain, &ignored) !=
-            STATUS_OK)
+        if (chain_read(wal, damage.group, damage.last, &control.range.chain, &ignored) != STATUS_OK)
             control.range.chain = 0;
         if (before.first == damage.first && before.group == damage.group && before.last)
             status = error_set(err, STATUS_NO_MEMORY, "log repair: out of memory");

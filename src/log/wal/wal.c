@@ -440,13 +440,16 @@ static enum status load(struct wal *wal, struct error *err)
                          wal->options.group_count);
     if (is_new)
         wal->needs_commit = wal->options.needs_commit;
-    if (wal->options.needs_commit != wal->needs_commit && !wal->options.is_read_only)
+    if (wal->options.needs_commit != wal->needs_commit && !wal->options.is_read_only &&
+        !wal->options.restore)
         return error_set(err, STATUS_INVALID, "log: what is synced %s in this log",
                          wal->needs_commit ? "need not count" : "counts");
     commits_begin(wal);
     TRY(wal_recover(wal, err));
     if (wal->options.restore)
         TRY(restore_settle(wal, err));
+    if (wal->options.restore) /* it raised acks */
+        commits_begin(wal);
     TRY(commits_settle(wal, err));
     backlog_recount(wal);
     return STATUS_OK;
@@ -493,6 +496,8 @@ static void threads_stop(struct wal *wal)
     env_broadcast(wal->work);
     env_broadcast(wal->freed);
     env_signal(wal->keep);
+    while (wal->needs_commit && wal->table_openers) /* one waits for a commit that does not come */
+        env_wait(wal->freed, wal->lock, UINT64_MAX);
     env_unlock(wal->lock);
     for (size_t i = 0; i < WAL_ENGINE_THREADS; i++) {
         env_thread_join(wal->engine_threads[i]);
@@ -616,8 +621,9 @@ enum status wal_table_open(struct wal *wal, const char *name, uint32_t *out_tabl
     if (length == 0 || length > WAL_TABLE_NAME_MAX)
         return error_set(err, STATUS_INVALID, "log: a table name of %zu bytes", length);
     env_lock(wal->lock);
+    wal->table_openers++;
     if (wal->needs_commit && !wal->options.is_read_only)
-        commits_await_tables(wal); /* one may be of this name, and takes the next id */
+        commits_await_tables(wal, name); /* one may be of this name, and takes the next id */
     uint32_t id = table_find(wal, name, length);
     while (id == 0 && wal->is_tables_busy) {
         env_wait(wal->freed, wal->lock, UINT64_MAX);
@@ -626,16 +632,19 @@ enum status wal_table_open(struct wal *wal, const char *name, uint32_t *out_tabl
     bool is_ours = id == 0;
     size_t count = wal->table_count;
     wal->is_tables_busy |= is_ours;
-    env_unlock(wal->lock);
     enum status status = STATUS_OK;
     if (is_ours) {
+        env_unlock(wal->lock);
         status = table_write(wal, (uint32_t)count + 1, name, err);
         id = (uint32_t)count + 1;
         env_lock(wal->lock);
         wal->is_tables_busy = false;
         env_broadcast(wal->freed);
-        env_unlock(wal->lock);
     }
+    wal->table_openers--;
+    if (wal->is_stopping)
+        env_broadcast(wal->freed);
+    env_unlock(wal->lock);
     if (status == STATUS_OK)
         *out_table_id = id;
     return status;

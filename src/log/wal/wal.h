@@ -153,7 +153,8 @@ enum status wal_repair(struct wal *wal, uint64_t *out_entries_voided, struct err
 /* ---- tables and schemas ---- */
 
 /* The id of `name` ("namespace.table") in this log; at first sight a TABLE entry is written and
- * synced (its group is 0). Ids are dense from 1. */
+ * synced (its group is 0). Ids are dense from 1. In a log that needs commits it waits until that
+ * entry counts, and others before it; CONFLICT: it was taken back, or the log is being closed. */
 enum status wal_table_open(struct wal *wal, const char *name, uint32_t *out_table_id,
                            struct error *err) MUST_CHECK;
 /* The name of an id; false if unknown. Copies at most WAL_TABLE_NAME_MAX + 1 bytes. */
@@ -223,7 +224,8 @@ enum status wal_admit(struct wal *wal, uint64_t bytes, uint64_t *out_retry_ms,
 
 /* All entries of the group up to `seq` count: readers see them, and what they say of producers and
  * tables holds. A start knows at least what its newest checkpoint and acknowledgements tell; the
- * caller says the rest again. Less than before is no error. CONFLICT: the group ends before. */
+ * caller says the rest again. Less than before is no error. `seq`, and `after` below, are where a
+ * submission ends: its entries share their producers' numbers. CONFLICT: the group ends before. */
 enum status wal_commit(struct wal *wal, uint32_t group, uint64_t seq, struct error *err) MUST_CHECK;
 
 /* Takes back what the group has above `after`, none of which counts, and goes on in `term`, which
@@ -463,7 +465,8 @@ struct wal_extent {
 
 /* The segments from `from_id` on that are here, rising, at most `capacity` of *out_count; and in
  * `synced_seqs`, one a group, if it is not NULL, the synced ends: what is in no extent and not
- * above them is in segments before `from_id`, or was reclaimed. All of the same moment. */
+ * above them is in segments before `from_id`, or was reclaimed. All of the same moment. A segment
+ * with entries that do not count is as long as it was before them, and not sealed. */
 void wal_extents(struct wal *wal, uint64_t from_id, struct wal_extent *extents, size_t capacity,
                  size_t *out_count, uint64_t *synced_seqs);
 

@@ -105,6 +105,7 @@ struct segment {
     bool has_state;             /* TABLE or VOID entries, or producers: checkpoint before reclaim */
     uint64_t data_end;          /* where units end and the footer begins */
     uint64_t file_bytes, allocated_bytes; /* guarded by lock */
+    uint64_t clean_bytes, clean_unit;     /* the same: up to here all of it counted once */
     uint64_t entry_count;                 /* guarded by lock */
     struct run **runs;                    /* by group; guarded by lock */
     size_t run_count, run_capacity;
@@ -322,9 +323,11 @@ struct wal {
     size_t void_count, void_capacity;
     struct truncation *truncations; /* as long as there are older segments */
     size_t truncation_count, truncation_capacity;
-    bool needs_commit;           /* guarded by nothing: as the log was made */
-    bool is_commit_busy;         /* somebody commits or truncates */
-    uint64_t table_pending;      /* seq of the TABLE entry that waits to be committed; 0: none */
+    bool needs_commit;      /* guarded by nothing: as the log was made */
+    bool is_commit_busy;    /* somebody commits or truncates */
+    uint64_t table_pending; /* seq of the TABLE entry that waits to be committed; 0: none */
+    uint32_t table_openers; /* inside wal_table_open */
+    size_t void_base;       /* a start: voids of the checkpoint, which knew of all truncations */
     struct seq_range *reclaimed; /* by group and seq */
     size_t reclaimed_count, reclaimed_capacity;
     struct floor_row *floors; /* by (table, group) */
@@ -430,6 +433,8 @@ void index_add(struct wal *wal, struct segment *segment, const struct record *re
                uint64_t offset, int64_t wall_ns);
 /* Index of the first entry above `after`; `count`: there is none. */
 uint32_t run_above(const struct run *run, uint64_t after);
+/* Of the group's runs the first whose last seq is above `after`. */
+size_t runs_above(const struct group *group, uint64_t after);
 bool index_find(struct wal *wal, uint32_t group, uint64_t seq, struct run **out_run,
                 const struct index_entry **out_entry);
 /* Takes out the entries of the group above `after`. */
@@ -499,8 +504,8 @@ void commits_begin(struct wal *wal);
 enum status commits_settle(struct wal *wal, struct error *err) MUST_CHECK;
 /* Has it entries that do not count yet? Lock held. */
 bool segment_is_open_ended(const struct wal *wal, const struct segment *segment);
-/* Waits until no TABLE entry is left that may come to count. Lock held. */
-void commits_await_tables(struct wal *wal);
+/* Waits until no TABLE entry is left that may come to count, or the table is known. Lock held. */
+void commits_await_tables(struct wal *wal, const char *name);
 
 /* ---- footer.c ---- */
 
@@ -538,8 +543,8 @@ void unit_buffers_deinit(struct wal *wal);
 
 struct draft *draft_create(void); /* NULL: out of memory */
 void draft_destroy(struct draft *draft);
-/* While a unit is being written: copies large submissions into the next one. Lock held, and given
- * up while bytes are copied. */
+/* While a unit is being written: copies submissions into the next one, but tiny ones. Lock held,
+ * and given up while bytes are copied. */
 void draft_copy_ahead(struct wal *wal);
 /* The log has failed: nothing refers to submissions any more. Lock held. */
 void draft_abandon(struct wal *wal);

@@ -125,7 +125,7 @@ static enum status accept(struct walk *walk, const struct unit *unit, const stru
     struct span payload = span_of(at + align_up(row->header_bytes, WAL_ALIGN), row->payload_bytes);
     if (record->type == RECORD_SCHEMA)
         return schema_replay(wal, walk->segment, record, payload, err);
-    if (record->type >= RECORD_SCHEMA && record->type != RECORD_TRUNCATE)
+    if (record->type >= RECORD_SCHEMA && (record->type != RECORD_TRUNCATE || !wal->needs_commit))
         return STATUS_OK; /* replication's, or the footer: nothing to replay */
     if (record->group >= wal->group_count)
         return error_set(err, STATUS_CORRUPT, "log: entry of group %u of %u", record->group,
@@ -142,8 +142,10 @@ static enum status accept(struct walk *walk, const struct unit *unit, const stru
              (unsigned long long)(unit->offset + row->offset));
     /* The record that said so is lost. */
     if (!is_alone && record->seq <= group->synced_seq && record->term > group->term &&
-        wal->needs_commit)
+        wal->needs_commit) {
+        TRY(recover_suspect(wal, record->group, record->seq - 1, record->chain_before, err));
         TRY(truncation_replay(walk, record, record->seq - 1, record->chain_before, err));
+    }
     if (!is_alone && record->seq <= group->synced_seq)
         return error_set(err, STATUS_CORRUPT, "log: group %u seq %llu comes twice (%s)",
                          record->group, (unsigned long long)record->seq, where);
@@ -314,7 +316,7 @@ enum status walk_file(struct walk *walk, const char *path, uint64_t start, struc
 {
     for (uint32_t g = 0; g < walk->wal->group_count; g++)
         walk->wal->groups[g].lost_before = 0;
-    bool is_direct, is_other = false;
+    bool is_direct, is_other = false, was_salted = walk->is_salted;
     TRY(file_load(walk->wal, path, &walk->data, &walk->bytes, &is_direct, err));
     TRY(units_find(walk, start, err));
     /* L22: what no floor proves may be in the page cache alone. */
@@ -323,6 +325,8 @@ enum status walk_file(struct walk *walk, const char *path, uint64_t start, struc
         TRY(file_load_cached(walk->wal, path, walk->data, proven, walk->bytes, &is_other, err));
     if (is_other) {
         walk->unit_count = 0;
+        walk->floor = 0;
+        walk->is_salted = was_salted;
         TRY(units_find(walk, start, err));
     }
     if (walk->mark && walk->floor < walk->mark->floor)
