@@ -344,14 +344,14 @@ static enum status commit_step(struct wal *wal, uint32_t group, uint64_t through
         env_lock(wal->lock);
         size_t header_bytes = (size_t)align_up(loaded.record.header_bytes, WAL_ALIGN);
         is_read = status == STATUS_OK;
-        if (is_read)
+        if (is_read) {
             chain = loaded.record.chain;
-        if (is_read)
             status = recover_state_replay(
                 wal, &loaded.record, span_of(loaded.data, loaded.record.header_bytes),
                 span_of(loaded.data + header_bytes,
                         loaded.entry.type == WAL_TABLE ? loaded.entry.payload_bytes : 0),
                 err);
+        }
         unload(wal, &loaded);
         if (status == STATUS_CORRUPT &&
             damage_add(wal, group, seq, seq, "could not be read when it was committed"))
