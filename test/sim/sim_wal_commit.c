@@ -139,6 +139,9 @@ static uint64_t claim(struct model *model, uint32_t g)
     say(model, "group %u: number %llu: %d (%llu expected)", g, U(sequence), (int)verdict,
         U(expected));
     bool is_maybe = group->maybe == sequence;
+    /* A start knows less of what was committed: what counted may wait to count again. */
+    if (verdict == WAL_PRODUCER_IN_FLIGHT && wal_synced_end(model->wal, g).seq < group->committed)
+        return 0;
     if (is_maybe && verdict == WAL_PRODUCER_IN_FLIGHT)
         return 0;
     group->maybe = 0;
