@@ -191,7 +191,7 @@ static enum status take_segment(struct mirror *mirror, const struct mirror_heade
     bool is_too_new = ranges[0].id > known_id;
     if (!extent && !is_too_new)
         return STATUS_OK; /* reclaimed here, or lost */
-    if (is_too_new || ranges[count - 1].to > extent->bytes)
+    if (is_too_new || ranges[count - 1].to > extent->stored)
         return halted(mirror,
                       "it knows more of this log than the data directory, which is an old "
                       "copy, or has lost its end; recover from it, or name another URL",

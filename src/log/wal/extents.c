@@ -17,6 +17,7 @@ static bool extent_of(const struct wal *wal, struct segment *segment, struct wal
 {
     struct wal_extent extent = {.segment_id = segment->identity.id,
                                 .bytes = segment->file_bytes,
+                                .stored = segment->file_bytes,
                                 .unit = UINT64_MAX,
                                 .is_sealed = true,
                                 .is_committed = segment->place == SEGMENT_COMMITTED};
@@ -30,7 +31,7 @@ static bool extent_of(const struct wal *wal, struct segment *segment, struct wal
     if (segment->place == SEGMENT_ACTIVE) {
         if (segment != wal->writer.segment) /* it is being made */
             return false;
-        extent.bytes = wal->synced_bytes;
+        extent.bytes = extent.stored = wal->synced_bytes;
         extent.unit = wal->synced_unit;
         extent.is_sealed = false;
         segment->clean_bytes = extent.bytes;

@@ -458,6 +458,7 @@ bool wal_consumer_at(struct wal *wal, size_t index, struct wal_consumer *out_con
  * take the place of what every table has (wal_segment_is_compacted). */
 struct wal_extent {
     uint64_t segment_id, bytes;
+    uint64_t stored;   /* that are there; more where some do not count */
     uint64_t unit;     /* the last one in them; UINT64_MAX: all */
     bool is_sealed;    /* `bytes` is the end of the file */
     bool is_committed; /* every row is acknowledged by its table */
