@@ -219,24 +219,29 @@ static uint64_t eight_digits(uint64_t value)
     return high | (x - high * 10) << 8;
 }
 
-size_t i64_to_text(char out[I64_TEXT_MAX], int64_t value)
+size_t u64_to_text(char out[U64_TEXT_MAX], uint64_t value)
 {
     const uint64_t zeros = 0x3030303030303030u, block = 100000000;
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     uint64_t blocks[2] = {0};
-    size_t count = 0, length = value < 0;
-    out[0] = '-';
-    for (; rest >= block; rest /= block)
-        blocks[count++] = rest % block;
-    uint64_t first = eight_digits(rest);
+    size_t count = 0;
+    for (; value >= block; value /= block)
+        blocks[count++] = value % block;
+    uint64_t first = eight_digits(value);
     unsigned blank = (unsigned)__builtin_ctzll(first | UINT64_C(1) << 56) / 8;
-    put_le64(out + length, (first + zeros) >> 8 * blank);
-    length += 8 - blank;
+    put_le64(out, (first + zeros) >> 8 * blank);
+    size_t length = 8 - blank;
     while (count > 0) {
         put_le64(out + length, eight_digits(blocks[--count]) + zeros);
         length += 8;
     }
     return length;
+}
+
+size_t i64_to_text(char out[I64_TEXT_MAX], int64_t value)
+{
+    out[0] = '-';
+    return value < 0 ? 1 + u64_to_text(out + 1, 0 - (uint64_t)value)
+                     : u64_to_text(out, (uint64_t)value);
 }
 
 size_t base64_encode(char *out, const void *data, size_t bytes)

@@ -60,9 +60,10 @@ size_t double_to_text(char out[DOUBLE_TEXT_MAX], double value);
  * number is decimal, with or without sign, point and exponent; `value` is the double next to it. */
 bool double_keeps_digits(struct span number, double value);
 
-/* Decimal digits of a signed 64-bit number; no terminator; returns the length (at most 20). All
- * 20 bytes of `out` may be written. */
-enum { I64_TEXT_MAX = 20 };
+/* Decimal digits of a 64-bit number; no terminator; returns the length (at most 20). All of `out`
+ * may be written. */
+enum { U64_TEXT_MAX = 20, I64_TEXT_MAX = 1 + U64_TEXT_MAX };
+size_t u64_to_text(char out[U64_TEXT_MAX], uint64_t value);
 size_t i64_to_text(char out[I64_TEXT_MAX], int64_t value);
 
 /* Base64 of RFC 4648 section 4, padded. Returns the length; out needs 4 * ((bytes + 2) / 3). */

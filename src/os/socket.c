@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -171,8 +173,13 @@ void os_close(struct os_socket socket)
         close(socket.fd);
 }
 
+/* Of the last waits, more or less: how many ended within `busy_poll_ns`. */
+enum { QUICK_MAX = 32, QUICK_ENOUGH = 16, QUICK_LOST = 8 };
+
 struct os_poller {
     int epoll_fd, wake_fd;
+    int64_t busy_poll_ns; /* 0: it sleeps at once */
+    int quick;
 };
 
 enum status os_poller_create(struct os_poller **out_poller, struct error *err)
@@ -236,12 +243,52 @@ void os_poller_remove(struct os_poller *poller, struct os_socket socket)
     epoll_ctl(poller->epoll_fd, EPOLL_CTL_DEL, socket.fd, NULL);
 }
 
+void os_poller_busy_poll(struct os_poller *poller, uint64_t busy_poll_us)
+{
+    poller->busy_poll_ns = (int64_t)busy_poll_us * 1000;
+}
+
+static int64_t mono_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Lets all others run first. */
+static int look(const struct os_poller *poller, int64_t until_ns, struct epoll_event *ready,
+                int capacity)
+{
+    for (;;) {
+        int count = epoll_wait(poller->epoll_fd, ready, capacity, 0);
+        if (count || mono_ns() > until_ns)
+            return count;
+        sched_yield();
+    }
+}
+
+static int wait_ready(struct os_poller *poller, int timeout_ms, struct epoll_event *ready,
+                      int capacity)
+{
+    if (!poller->busy_poll_ns)
+        return epoll_wait(poller->epoll_fd, ready, capacity, timeout_ms);
+    int64_t until_ns = mono_ns() + poller->busy_poll_ns;
+    int count = poller->quick >= QUICK_ENOUGH ? look(poller, until_ns, ready, capacity) : 0;
+    if (count == 0)
+        count = epoll_wait(poller->epoll_fd, ready, capacity, timeout_ms);
+    if (mono_ns() <= until_ns)
+        poller->quick += poller->quick < QUICK_MAX;
+    else
+        poller->quick = poller->quick > QUICK_LOST ? poller->quick - QUICK_LOST : 0;
+    return count;
+}
+
 size_t os_poller_wait(struct os_poller *poller, int timeout_ms, struct os_event *events,
                       size_t capacity)
 {
     enum { BATCH = 128 };
     struct epoll_event ready[BATCH];
-    int count = epoll_wait(poller->epoll_fd, ready, (int)size_min(capacity, BATCH), timeout_ms);
+    int count = wait_ready(poller, timeout_ms, ready, (int)size_min(capacity, BATCH));
     size_t used = 0;
     for (int i = 0; i < count; i++) {
         if (!ready[i].data.ptr) {

@@ -56,6 +56,10 @@ enum status os_poller_add(struct os_poller *poller, struct os_socket socket, uns
 void os_poller_change(struct os_poller *poller, struct os_socket socket, unsigned interest,
                       void *context);
 void os_poller_remove(struct os_poller *poller, struct os_socket socket);
+/* Once events come within `busy_poll_us` of a wait's begin, waits look for them for so long, giving
+ * way to whoever else would run, before they sleep: a processor that sleeps takes tens of
+ * microseconds to wake. At first 0: never. */
+void os_poller_busy_poll(struct os_poller *poller, uint64_t busy_poll_us);
 /* Waits up to `timeout_ms` (-1: for ever), fills `events`, returns their count. A wake alone gives
  * 0. */
 size_t os_poller_wait(struct os_poller *poller, int timeout_ms, struct os_event *events,

@@ -237,6 +237,37 @@ def test_half_closed_sockets_get_their_answer(server):
     assert talk(server, b"", half_close=True) == b"" and talk(server, b"\r\n", half_close=True) == b""
 
 
+def test_what_comes_while_a_request_is_being_answered(server):
+    """The next request, the end of the client's half, or a hang-up: each while the handler waits."""
+    body = log_body()
+    waits = head("POST /v1/logs?commit=force HTTP/1.1", "Host: a", TYPE, f"Content-Length: {len(body)}") + body
+    get = head("GET /nothing HTTP/1.1", "Host: a")
+    for behind in (b"", get, get * 50, get[:20]):
+        with socket.create_connection(("127.0.0.1", server.otlp), timeout=10) as s:
+            s.sendall(waits)
+            time.sleep(0.03)  # rows are published each 100 ms
+            for i in range(0, len(behind), 100):
+                s.sendall(behind[i:i + 100])
+            time.sleep(0.01)
+            s.shutdown(socket.SHUT_WR)
+            answers = b""
+            while part := s.recv(65536):
+                answers += part
+        assert answers.startswith(b"HTTP/1.1 200 OK"), answers
+        assert answers.count(b"HTTP/1.1 404 ") == behind.count(get)
+        assert answers.count(b"HTTP/1.1 400 ") == (behind == get[:20])
+    for linger in (b"\1\0\0\0\0\0\0\0", b"\0\0\0\0\0\0\0\0"):  # a reset; both halves at once
+        s = socket.create_connection(("127.0.0.1", server.otlp))
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        s.sendall(waits)
+        time.sleep(0.03)
+        s.close()
+    deadline = time.monotonic() + 20
+    while not server.get("/metrics")[1].count("\nsluice_http_connections 0\n"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_a_thousand_idle_and_vanishing_clients_cost_little(server):
     sockets = [socket.create_connection(("127.0.0.1", server.otlp)) for _ in range(500)]
     for i, s in enumerate(sockets):

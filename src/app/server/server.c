@@ -280,6 +280,7 @@ static enum status start_ingest(struct server *server, struct error *err)
     struct http_options http = http_options_default();
     http.address = settings->listen_address;
     http.port = (uint16_t)settings->otlp_http_port;
+    http.busy_poll_us = settings->otlp_busy_poll_us;
     http.body_bytes_max = (size_t)settings->otlp_body_bytes_max;
     http.body_budget_bytes = settings->otlp_memory_bytes;
     ingest_attach(server->ingest, &http);

@@ -128,14 +128,23 @@ struct receipts {
     size_t count;
 };
 
+static char *put_number(char *at, const char *before, uint64_t value)
+{
+    size_t length = strlen(before);
+    memcpy(at, before, length);
+    return at + length + u64_to_text(at + length, value);
+}
+
 static void add_receipt(struct receipts *receipts, struct log_id log, uint32_t group, uint64_t term,
                         uint64_t seq, uint32_t first_row, uint32_t rows)
 {
-    char id[LOG_ID_TEXT_BYTES];
     char *text = receipts->texts[receipts->count];
-    log_id_to_text(log, id);
-    snprintf(text, RECEIPT_TEXT_BYTES, "%s/%u/%llu/%llu;first=%u;rows=%u", id, group,
-             (unsigned long long)term, (unsigned long long)seq, first_row, rows);
+    log_id_to_text(log, text);
+    char *at = put_number(text + LOG_ID_TEXT_BYTES - 1, "/", group);
+    at = put_number(at, "/", term);
+    at = put_number(at, "/", seq);
+    at = put_number(at, ";first=", first_row);
+    *put_number(at, ";rows=", rows) = '\0';
     receipts->fields[receipts->count++] = (struct http_field){"Sluice-Receipt", text};
 }
 

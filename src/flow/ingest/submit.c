@@ -216,6 +216,14 @@ static void complete_request(struct ingest_request *request,
     request_free(request);
 }
 
+static void flush_next(struct ingest_worker *worker)
+{
+    if (worker->requests &&
+        (worker->in_flight == 0 ||
+         (worker->in_flight < EARLY_IN_FLIGHT && builder_bytes(worker) >= FLUSH_EARLY_BYTES)))
+        ingest_worker_flush(worker);
+}
+
 static void submission_task(struct http_task *task)
 {
     struct ingest_submission *submission = CONTAINER_OF(task, struct ingest_submission, task);
@@ -223,6 +231,7 @@ static void submission_task(struct http_task *task)
     struct ingest_request *request = submission->requests;
     worker->in_flight--;
     worker->in_flight_bytes -= payload_bytes(submission);
+    flush_next(worker); /* the disk has work while these are answered */
     while (request) {
         struct ingest_request *next = request->next;
         complete_request(request, submission);
@@ -400,10 +409,7 @@ void ingest_worker_round(void *context, struct http_worker *http)
 {
     UNUSED(context);
     struct ingest_worker *worker = http_worker_state(http);
-    if (worker->requests &&
-        (worker->in_flight == 0 ||
-         (worker->in_flight < EARLY_IN_FLIGHT && builder_bytes(worker) >= FLUSH_EARLY_BYTES)))
-        ingest_worker_flush(worker);
+    flush_next(worker);
     if (worker->waiting)
         expire_waiting(worker);
     unsigned parked = worker->parked_count;

@@ -139,8 +139,9 @@ void json_write_i64(struct json_writer *writer, int64_t value)
 
 void json_write_u64(struct json_writer *writer, uint64_t value)
 {
+    char text[U64_TEXT_MAX];
     before_item(writer);
-    buf_format(writer->out, "%llu", (unsigned long long)value);
+    buf_put(writer->out, text, u64_to_text(text, value));
 }
 
 void json_write_double(struct json_writer *writer, double value)

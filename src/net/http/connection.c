@@ -205,19 +205,37 @@ static void flush_out(struct http_conn *conn)
     count_answer(conn);
 }
 
+static void put_field(struct buf *out, const char *name, const char *value)
+{
+    buf_put_text(out, name);
+    buf_put_text(out, ": ");
+    buf_put_text(out, value);
+    buf_put_text(out, "\r\n");
+}
+
+static void put_number(struct buf *out, const char *before, uint64_t value, const char *behind)
+{
+    char digits[U64_TEXT_MAX];
+    buf_put_text(out, before);
+    buf_put(out, digits, u64_to_text(digits, value));
+    buf_put_text(out, behind);
+}
+
 static void put_head(struct http_conn *conn, int code, const char *type, size_t body_length,
                      const struct http_field *fields, size_t field_count)
 {
     struct buf *out = &conn->out;
-    buf_format(out, "HTTP/1.1 %d %s\r\n", code, http_reason(code));
+    put_number(out, "HTTP/1.1 ", (uint64_t)code, " ");
+    buf_put_text(out, http_reason(code));
+    buf_put_text(out, "\r\n");
     if (code != 204) /* RFC 9110, section 8.6 */
-        buf_format(out, "Content-Length: %zu\r\n", body_length);
+        put_number(out, "Content-Length: ", body_length, "\r\n");
     if (type)
-        buf_format(out, "Content-Type: %s\r\n", type);
+        put_field(out, "Content-Type", type);
     for (size_t i = 0; i < field_count; i++)
-        buf_format(out, "%s: %s\r\n", fields[i].name, fields[i].value);
+        put_field(out, fields[i].name, fields[i].value);
     if (conn->exchange.allowed[0])
-        buf_format(out, "Allow: %s\r\n", conn->exchange.allowed);
+        put_field(out, "Allow", conn->exchange.allowed);
     buf_put_text(out, conn->close_after ? "Connection: close\r\n\r\n" : "\r\n");
 }
 
@@ -426,16 +444,14 @@ static bool advance_head(struct http_conn *conn)
         refuse_head(conn, bytes, code, why);
         return true;
     }
-    /* The head's spans must outlive `in`: move its bytes and parse them where they stay. */
+    /* The head's spans must outlive `in`. */
     buf_clear(&exchange->head_bytes);
     buf_put(&exchange->head_bytes, bytes.data, head_bytes);
     if (exchange->head_bytes.failed) {
         http_conn_close(conn);
         return true;
     }
-    parse = http_parse_request(span_of(exchange->head_bytes.data, head_bytes), head_bytes,
-                               &exchange->head, &head_bytes, &code, &why);
-    CHECK(parse == HTTP_PARSE_DONE);
+    http_head_move(&exchange->head, span_of(bytes.data, head_bytes), exchange->head_bytes.data);
     size_t used = skipped + head_bytes;
     memmove(conn->in.data, conn->in.data + used, conn->in.length - used);
     buf_truncate(&conn->in, conn->in.length - used);
@@ -510,8 +526,6 @@ static void conn_advance(struct http_conn *conn)
     }
     if (conn->is_dead)
         return;
-    if (conn->state == HTTP_CONN_HANDLER)
-        set_interest(conn, 0);
     if (conn->in.length == 0 && conn->in.capacity > 0 && conn->state == HTTP_CONN_HEAD)
         buf_deinit(&conn->in);
     if (!conn->is_peer_done)
@@ -590,8 +604,12 @@ void http_conn_ready(struct http_conn *conn, unsigned ready)
             receive(conn);
         break;
     case HTTP_CONN_HANDLER:
-        /* A hang-up while a handler works: its answer will fail to send. Stop being told. */
-        if (ready & OS_CLOSED)
+        /* The next request, or its half of the connection is closed: not to be told again before
+         * this one is answered. What is told all the same is a hang-up: the answer would fail to
+         * send. */
+        if (conn->interest)
+            set_interest(conn, 0);
+        else if (ready & OS_CLOSED)
             http_conn_close(conn);
         break;
     case HTTP_CONN_SENDING:

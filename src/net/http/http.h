@@ -62,6 +62,8 @@ enum http_parse { HTTP_PARSE_DONE, HTTP_PARSE_MORE, HTTP_PARSE_BAD };
  * line. BAD: *out_code is the answer (400, 431, 501, 505), *out_why a short text. Pure. */
 enum http_parse http_parse_request(struct span bytes, size_t bytes_max, struct http_head *out_head,
                                    size_t *out_bytes, int *out_code, const char **out_why);
+/* The bytes it was parsed from, `from`, were copied to `to`: it points there from now on. */
+void http_head_move(struct http_head *head, struct span from, const uint8_t *to);
 /* The path of a head that may be incomplete or bad; empty if its first line does not tell. */
 struct span http_peek_path(struct span bytes);
 
@@ -113,6 +115,7 @@ struct http_options {
      * second or two. */
     unsigned connections_max;
     uint64_t head_timeout_ms, body_timeout_ms, idle_timeout_ms, send_timeout_ms;
+    uint64_t busy_poll_us;           /* see os_poller_busy_poll; 0 */
     const struct http_route *routes; /* borrowed for the server's life */
     size_t route_count;
     /* Called on the worker's thread; may be NULL. `state` is what worker_start returned. */

@@ -340,6 +340,24 @@ static bool parse_whole_head(struct span bytes, struct http_head *head, struct r
     return interpret_headers(head, refusal);
 }
 
+static void move_span(struct span *span, struct span from, const uint8_t *to)
+{
+    size_t at = (size_t)((uintptr_t)span->data - (uintptr_t)from.data);
+    if (at <= from.length) /* else it is a text of ours */
+        span->data = to + at;
+}
+
+void http_head_move(struct http_head *head, struct span from, const uint8_t *to)
+{
+    move_span(&head->method_text, from, to);
+    move_span(&head->path, from, to);
+    move_span(&head->query, from, to);
+    for (size_t i = 0; i < head->header_count; i++) {
+        move_span(&head->headers[i].name, from, to);
+        move_span(&head->headers[i].value, from, to);
+    }
+}
+
 struct span http_peek_path(struct span bytes)
 {
     struct http_head head = {0};

@@ -190,6 +190,7 @@ static enum status start_worker(struct http_server *server, unsigned index, stru
     if (!worker->receive_buffer)
         return error_set(err, STATUS_NO_MEMORY, "http worker: out of memory");
     TRY(os_poller_create(&worker->poller, err));
+    os_poller_busy_poll(worker->poller, server->options.busy_poll_us);
     uint16_t port = index == 0 ? server->options.port : server->port;
     TRY(os_listen(server->options.address, port, &worker->listener, &server->port, err));
     worker->is_listening = true;

@@ -150,6 +150,16 @@ static void test_numbers(void **state)
     char digits[I64_TEXT_MAX + 1] = {0};
     digits[i64_to_text(digits, INT64_MIN)] = '\0';
     assert_string_equal(digits, "-9223372036854775808");
+    digits[u64_to_text(digits, UINT64_MAX)] = '\0';
+    assert_string_equal(digits, "18446744073709551615");
+    for (uint64_t ten = 1; ten < UINT64_MAX / 10; ten *= 10) { /* where a digit is added */
+        char other[U64_TEXT_MAX + 1];
+        for (uint64_t near = ten - 1; near <= ten; near++) {
+            digits[u64_to_text(digits, near)] = '\0';
+            snprintf(other, sizeof other, "%llu", (unsigned long long)near);
+            assert_string_equal(digits, other);
+        }
+    }
 }
 
 static void test_hex_numbers(void **state)

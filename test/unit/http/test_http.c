@@ -51,15 +51,24 @@ static void test_head_fields(void **state)
     (void)state;
     struct http_head head;
     int code;
-    assert_int_equal(parse("POST /v1/logs?commit=force&x HTTP/1.1\r\nhOST:a\r\nX-Y: \t b c \r\n"
-                           "Connection: keep-alive, CLOSE\r\nContent-Length: 7\r\n\r\n",
-                           &head, &code),
-                     HTTP_PARSE_DONE);
+    const char *text = "POST /v1/logs?commit=force&x HTTP/1.1\r\nhOST:a\r\nX-Y: \t b c \r\n"
+                       "Connection: keep-alive, CLOSE\r\nContent-Length: 7\r\n\r\n";
+    struct span request = span_of_text(text);
+    assert_int_equal(parse(text, &head, &code), HTTP_PARSE_DONE);
     assert_true(span_equal(head.path, span_of_text("/v1/logs")));
     assert_true(span_equal(http_query_get(head.query, "commit"), span_of_text("force")));
     assert_non_null(http_query_get(head.query, "x").data);
     assert_null(http_query_get(head.query, "comm").data);
     assert_true(span_equal(http_head_get(&head, "x-y"), span_of_text("b c")));
+    uint8_t *elsewhere = mem_copy(request.data, request.length);
+    struct span query = head.query;
+    http_head_move(&head, request, elsewhere);
+    assert_true(head.query.data == elsewhere + (query.data - request.data));
+    assert_true(span_equal(head.query, query));
+    assert_true(http_head_get(&head, "x-y").data > elsewhere &&
+                http_head_get(&head, "x-y").data < elsewhere + request.length);
+    assert_true(span_equal(http_head_get(&head, "x-y"), span_of_text("b c")));
+    mem_free(elsewhere);
     assert_true(head.wants_close && head.has_length && head.content_length == 7);
 }
 
