@@ -38,6 +38,15 @@ bool utf8_is_valid(const void *text, size_t bytes)
 {
     const uint8_t *at = text;
     while (bytes > 0) {
+        while (bytes >= 64) { /* as wide as the processor can */
+            uint64_t bits = 0;
+            for (size_t i = 0; i < 64; i += 8)
+                bits |= get_le64(at + i);
+            if (bits & 0x8080808080808080u)
+                break;
+            at += 64;
+            bytes -= 64;
+        }
         while (bytes >= 8 && !(get_le64(at) & 0x8080808080808080u)) {
             at += 8;
             bytes -= 8;

@@ -49,7 +49,7 @@
     X(api_port, "api", "port", NUMBER, "8080", "0", "65535",                                       \
       "admin API, health and metrics; 0 picks a port")                                             \
     X(log_segment_bytes, "log", "segment_bytes", BYTES, "64MiB", "1MiB", "64GiB",                  \
-      "size of a segment file")                                                                    \
+      "size of a segment file; a start after a kill holds one in memory")                          \
     X(log_seal_after_ms, "log", "seal_after", DURATION, "60s", "10ms", "36500d",                   \
       "age at which a segment is sealed")                                                          \
     X(log_budget_bytes, "log", "budget_bytes", BYTES, "0", "0", "1024TiB",                         \

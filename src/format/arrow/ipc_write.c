@@ -17,6 +17,7 @@ struct body_buffer {
     size_t length;           /* as in memory */
     uint64_t offset, stored; /* place and length in the body */
     size_t packed;           /* where the compressed form starts in `body.packed`; stored != 0 */
+    bool is_plain;           /* in a body that is compressed: it is stored as it is, behind a -1 */
     size_t twin;             /* the number of the first buffer of these bytes, plus 1; 0: it is */
 };
 
@@ -256,12 +257,11 @@ static enum status pack_buffer(struct body *body, struct body_buffer *buffer, st
     if (buffer->length >= WORTH_TRYING_BYTES)
         TRY(codec_compress(body->compressor, span_of(buffer->data, buffer->length), packed, err));
     size_t stored = packed->length - buffer->packed;
-    if (buffer->length < WORTH_TRYING_BYTES || stored >= buffer->length + sizeof(int64_t)) {
+    buffer->is_plain =
+        buffer->length < WORTH_TRYING_BYTES || stored >= buffer->length + sizeof(int64_t);
+    if (buffer->is_plain)
         buf_truncate(packed, buffer->packed);
-        buf_put_le64(packed, UINT64_MAX);
-        buf_put(packed, buffer->data, buffer->length);
-    }
-    buffer->stored = packed->length - buffer->packed;
+    buffer->stored = buffer->is_plain ? buffer->length + sizeof(int64_t) : stored;
     return buf_status(packed, "arrow: compressing", err);
 }
 
@@ -325,9 +325,11 @@ static void write_body(const struct body *body, struct buf *out)
     for (size_t i = 0; i < body->buffers.length / sizeof *buffers; i++) {
         if (buffers[i].twin || !buffers[i].length)
             continue;
-        const void *data =
-            body->compressor ? body->packed.data + buffers[i].packed : buffers[i].data;
-        buf_put(out, data, buffers[i].stored);
+        bool is_packed = body->compressor && !buffers[i].is_plain;
+        if (buffers[i].is_plain)
+            buf_put_le64(out, UINT64_MAX);
+        buf_put(out, is_packed ? body->packed.data + buffers[i].packed : buffers[i].data,
+                is_packed ? buffers[i].stored : buffers[i].length);
         buf_pad(out, IPC_BODY_ALIGNMENT);
     }
 }

@@ -43,6 +43,31 @@ static void set_interest(struct http_conn *conn, unsigned interest)
     os_poller_change(conn->worker->poller, conn->socket, interest, conn);
 }
 
+/* Bytes that came and were not taken. */
+static struct span unread(const struct http_conn *conn)
+{
+    return conn->window.length ? conn->window : span_of(conn->in.data, conn->in.length);
+}
+
+static void take(struct http_conn *conn, size_t bytes)
+{
+    if (conn->window.length) {
+        conn->window = span_of(conn->window.data + bytes, conn->window.length - bytes);
+        return;
+    }
+    memmove(conn->in.data, conn->in.data + bytes, conn->in.length - bytes);
+    buf_truncate(&conn->in, conn->in.length - bytes);
+}
+
+/* Before others use the worker's buffer. */
+static void keep_unread(struct http_conn *conn)
+{
+    buf_put(&conn->in, conn->window.data, conn->window.length);
+    conn->window = (struct span){0};
+    if (conn->in.failed)
+        http_conn_close(conn);
+}
+
 static void release_reservation(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->conn->worker->server;
@@ -150,6 +175,7 @@ static void begin_linger(struct http_conn *conn)
         return;
     }
     buf_clear(&conn->in);
+    conn->window = (struct span){0};
     set_state(conn, HTTP_CONN_LINGER);
     set_interest(conn, OS_READABLE);
 }
@@ -414,7 +440,7 @@ static void begin_request(struct http_conn *conn)
     set_state(conn, HTTP_CONN_BODY);
     if (head->has_length && !grow_body(conn))
         return;
-    if (head->expects_continue && conn->in.length == 0) {
+    if (head->expects_continue && unread(conn).length == 0) {
         buf_put_text(&conn->out, "HTTP/1.1 100 Continue\r\n\r\n");
         flush_out(conn);
         if (conn->out.length &&
@@ -423,19 +449,20 @@ static void begin_request(struct http_conn *conn)
     }
 }
 
-/* Looks for a head in `in`. Returns whether anything happened. */
+/* Looks for a head. Returns whether anything happened. */
 static bool advance_head(struct http_conn *conn)
 {
     struct http_exchange *exchange = &conn->exchange;
     size_t head_bytes = 0, skipped = 0;
     int code = 0;
     const char *why = NULL;
-    while (skipped + 2 <= conn->in.length && skipped < 8 && /* RFC 9112 2.2: empty lines before */
-           memcmp(conn->in.data + skipped, "\r\n", 2) == 0)
+    struct span bytes = unread(conn);
+    while (skipped + 2 <= bytes.length && skipped < 8 && /* RFC 9112 2.2: empty lines before */
+           memcmp(bytes.data + skipped, "\r\n", 2) == 0)
         skipped += 2;
-    if (conn->in.length == skipped)
+    if (bytes.length == skipped)
         return false;
-    struct span bytes = span_of(conn->in.data + skipped, conn->in.length - skipped);
+    bytes = span_of(bytes.data + skipped, bytes.length - skipped);
     enum http_parse parse = http_parse_request(bytes, conn->worker->server->options.head_bytes_max,
                                                &exchange->head, &head_bytes, &code, &why);
     if (parse == HTTP_PARSE_MORE)
@@ -444,7 +471,7 @@ static bool advance_head(struct http_conn *conn)
         refuse_head(conn, bytes, code, why);
         return true;
     }
-    /* The head's spans must outlive `in`. */
+    /* The head's spans must outlive those bytes. */
     buf_clear(&exchange->head_bytes);
     buf_put(&exchange->head_bytes, bytes.data, head_bytes);
     if (exchange->head_bytes.failed) {
@@ -452,9 +479,7 @@ static bool advance_head(struct http_conn *conn)
         return true;
     }
     http_head_move(&exchange->head, span_of(bytes.data, head_bytes), exchange->head_bytes.data);
-    size_t used = skipped + head_bytes;
-    memmove(conn->in.data, conn->in.data + used, conn->in.length - used);
-    buf_truncate(&conn->in, conn->in.length - used);
+    take(conn, skipped + head_bytes);
     begin_request(conn);
     return true;
 }
@@ -500,19 +525,19 @@ static bool feed_body(struct http_conn *conn, const uint8_t *data, size_t bytes,
 static bool advance_body(struct http_conn *conn)
 {
     size_t used;
-    if (conn->in.length == 0)
+    struct span bytes = unread(conn);
+    if (bytes.length == 0)
         return false;
-    bool is_whole = feed_body(conn, conn->in.data, conn->in.length, &used);
+    bool is_whole = feed_body(conn, bytes.data, bytes.length, &used);
     if (conn->state != HTTP_CONN_BODY)
         return true;
-    memmove(conn->in.data, conn->in.data + used, conn->in.length - used);
-    buf_truncate(&conn->in, conn->in.length - used);
+    take(conn, used);
     if (is_whole)
         run_handler(conn);
     return is_whole;
 }
 
-/* Takes up whatever the buffered bytes allow. */
+/* Takes up whatever the bytes that came allow. */
 static void conn_advance(struct http_conn *conn)
 {
     bool is_moving = true;
@@ -575,22 +600,16 @@ static void receive(struct http_conn *conn)
         exchange->body.length += got;
         if (exchange->body.length == exchange->head.content_length)
             run_handler(conn);
-    } else if (conn->state == HTTP_CONN_BODY && conn->in.length == 0) {
-        size_t used;
-        bool is_whole = feed_body(conn, place, got, &used);
-        if (conn->state == HTTP_CONN_BODY) {
-            buf_put(&conn->in, place + used, got - used);
-            if (is_whole)
-                run_handler(conn);
-        }
     } else {
         if (conn->state == HTTP_CONN_HEAD && conn->in.length == 0)
             set_state(conn, HTTP_CONN_HEAD); /* the head's time begins with its first byte */
-        buf_put(&conn->in, place, got);
-        if (conn->in.failed)
-            http_conn_close(conn);
+        conn->window = span_of(place, got);
+        if (conn->in.length > 0)
+            keep_unread(conn);
     }
     conn_advance(conn);
+    if (conn->window.length > 0)
+        keep_unread(conn);
 }
 
 void http_conn_ready(struct http_conn *conn, unsigned ready)

@@ -44,8 +44,9 @@ struct http_conn {
     struct http_worker *worker;
     struct os_socket socket;
     enum http_conn_state state;
-    struct buf in;  /* bytes behind what was parsed */
-    struct buf out; /* bytes not yet sent, from `out_at` */
+    struct span window; /* what was just received and not looked at: in the worker's buffer */
+    struct buf in;      /* what is left of that; one of the two is empty */
+    struct buf out;     /* bytes not yet sent, from `out_at` */
     size_t out_at;
     uint64_t answer_held; /* of it, as counted in the server's sum */
     unsigned interest;
