@@ -283,12 +283,11 @@ static int wait_ready(struct os_poller *poller, int timeout_ms, struct epoll_eve
     return count;
 }
 
-size_t os_poller_wait(struct os_poller *poller, int timeout_ms, struct os_event *events,
-                      size_t capacity)
+enum { READY_MAX = 128 };
+
+static size_t take_ready(struct os_poller *poller, const struct epoll_event *ready, int count,
+                         struct os_event *events)
 {
-    enum { BATCH = 128 };
-    struct epoll_event ready[BATCH];
-    int count = wait_ready(poller, timeout_ms, ready, (int)size_min(capacity, BATCH));
     size_t used = 0;
     for (int i = 0; i < count; i++) {
         if (!ready[i].data.ptr) {
@@ -304,6 +303,22 @@ size_t os_poller_wait(struct os_poller *poller, int timeout_ms, struct os_event 
         events[used++] = (struct os_event){.context = ready[i].data.ptr, .ready = bits};
     }
     return used;
+}
+
+size_t os_poller_wait(struct os_poller *poller, int timeout_ms, struct os_event *events,
+                      size_t capacity)
+{
+    struct epoll_event ready[READY_MAX];
+    int count = wait_ready(poller, timeout_ms, ready, (int)size_min(capacity, READY_MAX));
+    return take_ready(poller, ready, count, events);
+}
+
+size_t os_poller_look(struct os_poller *poller, int64_t until_ns, struct os_event *events,
+                      size_t capacity)
+{
+    struct epoll_event ready[READY_MAX];
+    int count = look(poller, until_ns, ready, (int)size_min(capacity, READY_MAX));
+    return take_ready(poller, ready, count, events);
 }
 
 void os_poller_wake(struct os_poller *poller)

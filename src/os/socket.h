@@ -64,6 +64,9 @@ void os_poller_busy_poll(struct os_poller *poller, uint64_t busy_poll_us);
  * 0. */
 size_t os_poller_wait(struct os_poller *poller, int timeout_ms, struct os_event *events,
                       size_t capacity);
+/* The same without sleep, until `until_ns` of the monotonic clock. */
+size_t os_poller_look(struct os_poller *poller, int64_t until_ns, struct os_event *events,
+                      size_t capacity);
 void os_poller_wake(struct os_poller *poller); /* any thread, and signal handlers */
 
 /* SIGTERM and SIGINT set a flag and wake `poller` (once a process). SIGPIPE and SIGXFSZ are

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "flow/ingest/dead_letters.h"
+#include "flow/ingest/gather.h"
 #include "flow/ingest/ingest.h"
 #include "flow/ingest/otlp_decode.h"
 #include "format/codec/codec.h"
@@ -93,6 +94,7 @@ struct ingest_submission {
     struct buf payloads[OTLP_TABLE_COUNT];
     struct buf contributions[OTLP_TABLE_COUNT + 1];
     struct http_task task;
+    int64_t begun_ns;
     enum status status;
     struct error err;
 };
@@ -104,7 +106,9 @@ struct ingest_worker {
     struct codec_expander *expander;
     struct buf expanded;
     struct ingest_request *requests, **requests_tail; /* whose rows are in the builders */
-    struct buf contributions[OTLP_TABLE_COUNT + 1];   /* of them; the last: PRODUCERS */
+    uint32_t request_count;
+    struct gather gather;
+    struct buf contributions[OTLP_TABLE_COUNT + 1]; /* of them; the last: PRODUCERS */
     struct ingest_submission *free_submissions;
     struct ingest_request *waiting;   /* for their commit, or the mirror */
     struct http_exchange *parked[64]; /* waiting for a producer's write in flight */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Natural batching (L12): builders become a submission when the log is ready for more, so that a
- * lone request waits for nothing and many share one sync.
+ * lone request waits for nothing and many share one sync; and so that those who were just answered
+ * and ask again share the next one (gather.h).
  *
  * submission_done runs on the log's thread, commit_waited on the publisher's and mirror_waited on
  * the mirror's; all only post a task.
@@ -15,6 +16,7 @@ enum {
     FLUSH_EARLY_BYTES = 2 << 20, /* worth a unit of its own while another is in flight */
     FLUSH_NOW_BYTES = 16 << 20,
     EARLY_IN_FLIGHT = 3,
+    GATHERED_BYTES = 16 << 10, /* a request, at most, of those that are waited for */
 };
 
 static size_t builder_bytes(const struct ingest_worker *worker)
@@ -216,12 +218,35 @@ static void complete_request(struct ingest_request *request,
     request_free(request);
 }
 
+/* Is it better to wait for those who were just answered? Then the next round comes in time. */
+static bool waits_for_more(struct ingest_worker *worker)
+{
+    int64_t until_ns =
+        gather_until(&worker->gather, env_mono_ns(worker->ingest->env), worker->request_count);
+    return until_ns && http_worker_round_by(worker->http, until_ns);
+}
+
 static void flush_next(struct ingest_worker *worker)
 {
-    if (worker->requests &&
-        (worker->in_flight == 0 ||
-         (worker->in_flight < EARLY_IN_FLIGHT && builder_bytes(worker) >= FLUSH_EARLY_BYTES)))
+    if (!worker->requests)
+        return;
+    bool is_free = worker->in_flight == 0 && !waits_for_more(worker);
+    bool is_early = worker->in_flight > 0 && worker->in_flight < EARLY_IN_FLIGHT;
+    if (is_free || (is_early && builder_bytes(worker) >= FLUSH_EARLY_BYTES))
         ingest_worker_flush(worker);
+}
+
+/* Of large requests the work is in taking them, and the disk had better write meanwhile. */
+static void count_write(struct ingest_worker *worker, const struct ingest_submission *submission)
+{
+    int64_t now_ns = env_mono_ns(worker->ingest->env);
+    uint32_t answered = 0;
+    for (const struct ingest_request *request = submission->requests; request;
+         request = request->next)
+        answered += request->mode == MODE_AUTO || request->mode == MODE_WAIT_FOR;
+    bool is_small = payload_bytes(submission) <= (size_t)answered * GATHERED_BYTES;
+    gather_wrote(&worker->gather, now_ns, now_ns - submission->begun_ns,
+                 is_small && submission->status == STATUS_OK ? answered : 0, worker->request_count);
 }
 
 static void submission_task(struct http_task *task)
@@ -231,6 +256,7 @@ static void submission_task(struct http_task *task)
     struct ingest_request *request = submission->requests;
     worker->in_flight--;
     worker->in_flight_bytes -= payload_bytes(submission);
+    count_write(worker, submission);
     flush_next(worker); /* the disk has work while these are answered */
     while (request) {
         struct ingest_request *next = request->next;
@@ -347,6 +373,7 @@ static void fail_all(struct ingest_worker *worker, enum status status, const cha
         request_free(request);
     }
     worker->requests_tail = &worker->requests;
+    worker->request_count = 0;
     for (int i = 0; i <= OTLP_TABLE_COUNT; i++)
         buf_clear(&worker->contributions[i]);
 }
@@ -387,7 +414,9 @@ void ingest_worker_flush(struct ingest_worker *worker)
     }
     worker->requests = NULL;
     worker->requests_tail = &worker->requests;
+    worker->request_count = 0;
     worker->in_flight++;
+    submission->begun_ns = env_mono_ns(worker->ingest->env);
     worker->in_flight_bytes += payload_bytes(submission);
     wal_submit(worker->ingest->wal, &submission->wal);
 }
@@ -398,6 +427,8 @@ void ingest_worker_add(struct ingest_worker *worker, struct ingest_request *requ
     request->next = NULL;
     *worker->requests_tail = request;
     worker->requests_tail = &request->next;
+    worker->request_count++;
+    gather_came(&worker->gather, http_exchange_pause_ns(request->exchange));
     for (int i = 0; i <= OTLP_TABLE_COUNT; i++)
         is_many |= worker->contributions[i].length >=
                    WAL_CONTRIBUTIONS_MAX * sizeof(struct wal_contribution);
@@ -422,6 +453,6 @@ void ingest_worker_round(void *context, struct http_worker *http)
     }
     if (parked && worker->parked_count == 0)
         atomic_store(&worker->has_parked, false);
-    if (parked && worker->requests && worker->in_flight == 0)
-        ingest_worker_flush(worker);
+    if (parked)
+        flush_next(worker);
 }

@@ -282,6 +282,7 @@ void http_respond(struct http_exchange *exchange, int code, const char *type, st
             http_conn_close(conn);
     }
     end_exchange(conn);
+    conn->answered_ns = env_mono_ns(conn->worker->server->env);
     if (!conn->is_dead)
         flush_out(conn);
     /* A pipelined request that waits in `in` is taken up by the worker's loop, not from here, so
@@ -416,6 +417,7 @@ static void begin_request(struct http_conn *conn)
     const struct http_head *head = &exchange->head;
     size_t limit = conn->worker->server->options.body_bytes_max;
     exchange->started_ns = conn->worker->now_ns;
+    exchange->pause_ns = conn->answered_ns ? conn->worker->now_ns - conn->answered_ns : INT64_MAX;
     memset(exchange->scratch, 0, sizeof exchange->scratch);
     exchange->chunks = (struct http_chunks){0};
     http_count(&conn->worker->requests_total, 1);
@@ -745,6 +747,11 @@ struct http_worker *http_exchange_worker(const struct http_exchange *exchange)
 int64_t http_exchange_started_ns(const struct http_exchange *exchange)
 {
     return exchange->started_ns;
+}
+
+int64_t http_exchange_pause_ns(const struct http_exchange *exchange)
+{
+    return exchange->pause_ns;
 }
 
 void *http_exchange_scratch(struct http_exchange *exchange)

@@ -32,7 +32,7 @@ struct http_exchange {
     struct http_chunks chunks;
     const struct http_route *route;
     char allowed[40]; /* the methods of the path, where another one was asked */
-    int64_t started_ns;
+    int64_t started_ns, pause_ns;
     uint64_t reserved; /* of the body budget */
     _Alignas(16) uint8_t scratch[64];
 };
@@ -51,7 +51,8 @@ struct http_conn {
     uint64_t answer_held; /* of it, as counted in the server's sum */
     unsigned interest;
     bool close_after, is_peer_done, is_dead;
-    int64_t since_ns; /* monotonic: when the state began, or its last progress */
+    int64_t answered_ns; /* the request before; 0: there was none */
+    int64_t since_ns;    /* monotonic: when the state began, or its last progress */
     uint64_t progress_bytes;
     struct http_exchange exchange;
 };
@@ -66,6 +67,7 @@ struct http_worker {
     unsigned paused_at; /* the listener is taken up again when there are fewer connections */
     bool is_listening, is_listener_paused;
     int64_t now_ns, last_tick_ns, cut_off_ns;
+    int64_t round_by_ns; /* the next round does not wait for events any longer; 0: it does */
     uint8_t *receive_buffer;
     void *state;
     _Atomic(struct http_task *) tasks;

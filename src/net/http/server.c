@@ -147,6 +147,14 @@ static void sweep(struct http_worker *worker)
     }
 }
 
+static size_t wait_for_events(struct http_worker *worker, struct os_event *events)
+{
+    int64_t round_by_ns = worker->round_by_ns;
+    worker->round_by_ns = 0;
+    return round_by_ns ? os_poller_look(worker->poller, round_by_ns, events, EVENTS)
+                       : os_poller_wait(worker->poller, tick_ms(worker), events, EVENTS);
+}
+
 static void worker_main(void *context)
 {
     struct http_worker *worker = context;
@@ -154,7 +162,7 @@ static void worker_main(void *context)
     const struct http_options *options = &server->options;
     struct os_event events[EVENTS];
     for (;;) {
-        size_t count = os_poller_wait(worker->poller, tick_ms(worker), events, EVENTS);
+        size_t count = wait_for_events(worker, events);
         worker->now_ns = env_mono_ns(server->env);
         run_tasks(worker);
         for (size_t i = 0; i < count; i++) {
@@ -314,6 +322,14 @@ void http_server_destroy(struct http_server *server)
     }
     mem_free(server->workers);
     mem_free(server);
+}
+
+bool http_worker_round_by(struct http_worker *worker, int64_t mono_ns)
+{
+    if (worker->server->options.busy_poll_us == 0)
+        return false;
+    worker->round_by_ns = mono_ns;
+    return true;
 }
 
 void *http_worker_state(const struct http_worker *worker)

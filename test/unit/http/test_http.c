@@ -132,6 +132,71 @@ static void handle_later(void *context, struct http_exchange *exchange)
     assert_ok(env_thread_start(env_real(), "later", later_main, later, &later->thread, &err));
 }
 
+/* Rounds without events, and what a request says of the time since the answer before it. */
+enum { ROUNDS_BY = 5 };
+
+struct rounds {
+    _Atomic int left, looked;
+    _Atomic int64_t pause_ns;
+};
+
+static void say_pause(void *context, struct http_exchange *exchange)
+{
+    struct rounds *rounds = context;
+    atomic_store(&rounds->pause_ns, http_exchange_pause_ns(exchange));
+    atomic_store(&rounds->left, ROUNDS_BY);
+    http_respond(exchange, 200, NULL, (struct span){0}, NULL, 0);
+}
+
+static void next_round(void *context, struct http_worker *worker)
+{
+    struct rounds *rounds = context;
+    if (atomic_load(&rounds->left) == 0)
+        return;
+    atomic_fetch_sub(&rounds->left, 1);
+    if (http_worker_round_by(worker, env_mono_ns(env_real()) + 1000000))
+        atomic_fetch_add(&rounds->looked, 1);
+}
+
+static void ask_twice(uint64_t busy_poll_us, struct rounds *rounds)
+{
+    struct error err;
+    struct http_server *server;
+    struct http_client *client;
+    struct http_response response;
+    const struct http_route route = {
+        .method = HTTP_GET, .path = "/", .run = say_pause, .context = rounds};
+    struct http_options options = http_options_default();
+    options.routes = &route;
+    options.route_count = 1;
+    options.busy_poll_us = busy_poll_us;
+    options.worker_round = next_round;
+    options.context = rounds;
+    assert_ok(http_server_start(env_real(), &options, &server, &err));
+    assert_ok(http_client_create("127.0.0.1", http_server_port(server), 5000, &client, &err));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(
+            http_client_request(client, "GET", "/", NULL, 0, (struct span){0}, &response, &err));
+        if (i == 0)
+            assert_true(atomic_load(&rounds->pause_ns) == INT64_MAX);
+        env_sleep_ms(env_real(), 50);
+    }
+    assert_in_range(atomic_load(&rounds->pause_ns), 50000000, 10000000000);
+    http_client_destroy(client);
+    http_server_drain(server, 2000);
+    http_server_destroy(server);
+}
+
+static void test_rounds_that_do_not_wait_for_events(void **state)
+{
+    (void)state;
+    struct rounds looks = {0}, sleeps = {0};
+    ask_twice(100, &looks);
+    assert_int_equal(looks.looked, 2 * ROUNDS_BY); /* in 50 ms: no tick is that short */
+    ask_twice(0, &sleeps);
+    assert_int_equal(sleeps.looked, 0);
+}
+
 static void test_server_and_client(void **state)
 {
     (void)state;
@@ -181,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_head_fields),
         cmocka_unit_test(test_chunks_at_every_cut),
         cmocka_unit_test(test_server_and_client),
+        cmocka_unit_test(test_rounds_that_do_not_wait_for_events),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
