@@ -60,8 +60,8 @@ void os_poller_remove(struct os_poller *poller, struct os_socket socket);
  * way to whoever else would run, before they sleep: a processor that sleeps takes tens of
  * microseconds to wake. At first 0: never. */
 void os_poller_busy_poll(struct os_poller *poller, uint64_t busy_poll_us);
-/* Waits up to `timeout_ms` (-1: for ever), fills `events`, returns their count. A wake alone gives
- * 0. */
+/* Waits up to `timeout_ms` (-1: for ever), or busy_poll_us longer, fills `events`, returns their
+ * count. A wake alone gives 0. */
 size_t os_poller_wait(struct os_poller *poller, int timeout_ms, struct os_event *events,
                       size_t capacity);
 /* The same without sleep, until `until_ns` of the monotonic clock. */

@@ -279,7 +279,14 @@ def test_export_says_what_was_reclaimed(tmp_path, request):
     told = export(server, to, check=87).stderr
     last, = port.json("GET", "/v1/log")["tables"][0]["reclaimed_through"]
     first = int(state_of(to)["cursor"].split("/")[3]) + 1
-    assert f"entries {first} to {last} are no longer on the log" in told
+    assert f"entries {first} to {last} are no longer on the log" in told and "; --skip-reclaimed goes on" in told
+    before = len(exported(to))
+    end = send(server, 1)[0].receipt[3]
+    told = export(server, to, "--skip-reclaimed").stderr
+    assert told.count("are no longer on the log; skipped") == 1, told
+    behind = exported(to)[before:]
+    assert {row["_sluice_seq"] for row in behind} == set(range(last + 1, end + 1)), (last, end)
+    assert export(server, to).stdout.startswith("0 rows")
 
 
 def tail(server, *more, check=0):

@@ -225,6 +225,19 @@ def test_pipelined_chunked_and_expecting_requests(server):
         assert s.recv(1000).startswith(b"HTTP/1.1 200 OK")
 
 
+def test_pipelined_requests_follow_each_other(server):
+    """The second of two that came in one piece was taken up half a second after the first was answered."""
+    body = log_body()
+    one = head(POST, "Host: a", TYPE, f"Content-Length: {len(body)}") + body
+    with socket.create_connection(("127.0.0.1", server.otlp), timeout=20) as s:
+        began = time.monotonic()
+        s.sendall(one * 20)
+        answers = b""
+        while answers.count(b"HTTP/1.1 200 OK") < 20:
+            answers += s.recv(65536)
+    assert time.monotonic() - began < 5
+
+
 def test_half_closed_sockets_get_their_answer(server):
     body = log_body()
     request = head(POST, "Host: a", TYPE, f"Content-Length: {len(body)}") + body

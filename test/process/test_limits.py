@@ -57,6 +57,25 @@ def finish(server, book):
     book.check(server.directory, with_leftovers=True)  # of the kill
 
 
+def test_a_full_log_is_published_whatever_the_interval(tmp_path, request):
+    """Refused for want of room until the interval was over, an hour later."""
+    server = sluice.Server(tmp_path / "data", "--publish-interval", "1h", "--log-segment-bytes", "1MiB",
+                           "--log-budget-bytes", "8MiB", "--log-keep-committed", "0").start()
+    request.addfinalizer(server.kill)
+    book, refused, deadline = ledger.Ledger(), 0, time.monotonic() + 90
+    for _ in range(800):
+        one = book.new(pad=PAD)
+        while (answer := server.post("logs", one.body)).code == 503:
+            refused += 1
+            assert time.monotonic() < deadline, answer.body
+            time.sleep(0.05)
+        assert answer.code == 200
+        (one.receipt,), one.attempts = answer.receipts, 1
+    assert refused > 0, "the log was never full"
+    server.stop()
+    book.check(server.directory)
+
+
 @pytest.mark.parametrize("flags", [("--log-table-bytes", "256KiB"),
                                    ("--log-table-bytes", "1KiB", "--log-table-limits",
                                     "otel.logs = 256KiB, otel.spans=0")])

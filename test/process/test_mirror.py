@@ -151,6 +151,26 @@ def test_outage(start, tmp_path, outage):
     assert "the mirror goes on" in server.log()
 
 
+def test_a_repeat_of_what_a_table_has(start, tmp_path):
+    """After a start the mirror passes over what tables have: a producer's repeat was told 504 for ever."""
+    server, book = start("--publish-interval", "50ms"), ledger.Ledger()
+    request = book.new()
+    headers = {"Sluice_Producer": "p", "Sluice_Sequence": "1"}
+    first = remote(server, request, **headers)
+    assert first.code == 200
+    server.wait_published()
+    for _ in range(2):
+        server.kill()
+        server.start()
+        began = time.monotonic()
+        answer = server.post("logs", request.body, path="/v1/logs?commit=remote", **headers)
+        assert answer.code == 200 and answer.headers["Sluice-Boundary"] in ("remote", "visible"), answer
+        assert answer.receipts == first.receipts and time.monotonic() - began < 10
+    request.receipt, request.attempts = first.receipts[0], 1
+    server.stop()
+    book.check(server.directory, with_leftovers=True)
+
+
 def test_a_stop_during_an_outage_answers(start, tmp_path, outage):
     server, book = start(*STILL), ledger.Ledger()
     remote(server, book.new())

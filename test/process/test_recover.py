@@ -13,6 +13,7 @@ import pytest
 
 import faults
 import ledger
+import log_client
 import mirror
 import sluice
 
@@ -647,9 +648,10 @@ def test_without_a_catalog(place):
 def test_backup(place):
     """A copy taken under load starts in the place of the original, and every row of before it stands once."""
     flags = ("--publish-interval", "50ms", "--publish-threads", "1", "--log-segment-bytes", "1MiB",
-             "--log-seal-after", "300ms", "--publish-halt-confirm", "1s")
+             "--log-seal-after", "300ms", "--publish-halt-confirm", "1s", "--log-keep-committed", "0")
     server = sluice.Server(place.path / "data", *flags).start()
     place.request.addfinalizer(server.kill)
+    log_client.Port(server.log_port).put("slow", table="otel.logs")  # it holds the log from its begin
     stop, failures, before = threading.Event(), [], []
 
     def write():
@@ -681,6 +683,11 @@ def test_backup(place):
         if request not in kept:
             request.receipt = None  # acknowledged behind the cut, or while it was made
     server.start()
+    follower = log_client.Follower(server.log_port, "otel.logs", "slow")
+    wanted = {r.receipt[3] for r in kept if r.table == "logs"}
+    follower.follow_to(max(wanted))
+    assert wanted <= {row["_sluice_seq"] for row in follower.rows}
+    assert not follower.flags & {"EXPORT_HOLD_RELEASED"}
     place.book.must_send(server, place.book.new())
     server.wait_published()
     assert server.get("/readyz")[0] == 200

@@ -3,6 +3,7 @@
 commit, and progress resumes (TE9)."""
 import http.client
 import json
+import subprocess
 import threading
 
 import pytest
@@ -19,6 +20,32 @@ def trimmed(server, table="logs"):
     history = sluice.catalog(server.directory).load_table(("otel", table)).metadata.snapshots
     found = [{k.split(".", 3)[-1]: v for k, v in s.summary.additional_properties.items()} for s in history]
     return [entry["trimmed"] for entry in found if "trimmed" in entry]
+
+
+def test_a_server_of_another_directory_is_not_asked(tmp_path, request):
+    """Whatever served the API port was told to give up rows, whosever they were."""
+    one = sluice.Server(tmp_path / "one", "--publish-interval", "1h").start()
+    other = sluice.Server(tmp_path / "other", "--publish-interval", "1h").start()
+    for server in (one, other):
+        request.addfinalizer(server.kill)
+        server.post("logs", ledger.Ledger().new().body)
+    words = [("log", "trim", "--force", "--table", "otel.logs"), ("clear-halt", "otel.logs", "--confirm", "--accept"),
+             ("backup", "--to", str(tmp_path / "copy"))]
+
+    def run(directory, word):
+        return subprocess.run([str(sluice.BINARY), *word, "--data-dir", str(directory), "--api-port", str(one.api)],
+                              capture_output=True, text=True, timeout=60)
+
+    for word in words:
+        done = run(tmp_path / "other", word)
+        assert done.returncode == 75 and f"pid {other.process.pid}: give its --api-port" in done.stderr, done
+        done = run(tmp_path / "nothing", word)
+        assert done.returncode == 3 and str(tmp_path / "nothing") in done.stderr, done
+    assert one.lane("otel.logs")["lag_rows"] == other.lane("otel.logs")["lag_rows"] == 3
+    assert not (tmp_path / "copy").exists() and not (tmp_path / "nothing").exists()
+    other.kill()
+    assert run(tmp_path / "other", words[0]).stdout == "otel.logs: 3 rows in 1 entries are given up\n"
+    assert one.lane("otel.logs")["lag_rows"] == 3
 
 
 @pytest.mark.parametrize("is_running", [True, False])

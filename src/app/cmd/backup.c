@@ -55,14 +55,15 @@ static enum status copy_file(struct env *env, const char *from, const char *to, 
 
 /* ---- segments ---- */
 
+/* In the order in which a segment goes through them. */
+static const char *const folders[] = {"active", "sealed", "committed"};
+
 static enum status copy_segment(struct invocation *invocation, const char *to, uint64_t id,
-                                uint64_t bytes, bool is_sealed, struct error *err)
+                                uint64_t bytes, const char *folder, struct error *err)
 {
-    static const char *const folders[] = {"active", "sealed", "committed"};
     char name[64], from[PATH_BYTES_MAX], target[PATH_BYTES_MAX];
     enum status status = STATUS_NOT_FOUND;
-    snprintf(name, sizeof name, "log/%s/%016llx.seg", is_sealed ? "sealed" : "active",
-             (unsigned long long)id);
+    snprintf(name, sizeof name, "log/%s/%016llx.seg", folder, (unsigned long long)id);
     TRY(path_join(target, to, name, err));
     /* It is held, and moves forward through these. */
     for (size_t i = 0; i < COUNT_OF(folders) && status == STATUS_NOT_FOUND; i++) {
@@ -86,12 +87,14 @@ static enum status copy_segments(struct invocation *invocation, const char *to, 
     const struct json_value *item = segments ? segments->first : NULL;
     for (; status == STATUS_OK && item; item = item->next) {
         int64_t id = 0, bytes = 0;
-        bool is_sealed = false;
+        bool is_sealed = false, is_committed = false;
         if (!json_get_i64(item, "id", &id) || !json_get_i64(item, "bytes", &bytes) ||
-            !json_get_bool(item, "is_sealed", &is_sealed))
+            !json_get_bool(item, "is_sealed", &is_sealed) ||
+            !json_get_bool(item, "is_committed", &is_committed))
             status = error_set(err, STATUS_CORRUPT, "backup: the server did not name its segments");
         else if (bytes > 0)
-            status = copy_segment(invocation, to, (uint64_t)id, (uint64_t)bytes, is_sealed, err);
+            status = copy_segment(invocation, to, (uint64_t)id, (uint64_t)bytes,
+                                  folders[is_committed ? 2 : is_sealed], err);
         ++*out_count;
     }
     arena_deinit(&arena);
@@ -145,11 +148,11 @@ static enum status copy_folder(struct invocation *invocation, const char *to, co
 
 static enum status sync_folders(struct env *env, const char *to, struct error *err)
 {
-    static const char *const folders[] = {"log/active", "log/sealed", "log/state",
-                                          "log",        "publish",    ""};
+    static const char *const names[] = {
+        "log/active", "log/sealed", "log/committed", "log/state", "log", "publish", ""};
     char path[PATH_BYTES_MAX];
-    for (size_t i = 0; i < COUNT_OF(folders); i++) {
-        TRY(path_join(path, to, folders[i], err));
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        TRY(path_join(path, to, names[i], err));
         TRY(env_dir_sync(env, path, err));
     }
     return STATUS_OK;
@@ -173,7 +176,8 @@ static enum status ask(struct invocation *invocation, const char *to, struct buf
     buf_put_byte(&path, '\0');
     enum status status = buf_status(&path, "request", err);
     if (status == STATUS_OK)
-        status = cmd_ask_server(invocation, "POST", (const char *)path.data, out_body, &code, err);
+        status =
+            cmd_ask_own_server(invocation, "POST", (const char *)path.data, out_body, &code, err);
     buf_deinit(&path);
     TRY(status);
     if (code == 200)

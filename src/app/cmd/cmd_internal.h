@@ -100,6 +100,11 @@ int cmd_exit_code_of(int http_code);
 enum status cmd_ask_server(struct invocation *invocation, const char *method, const char *path,
                            struct buf *out_body, int *out_code, struct error *err) MUST_CHECK;
 
+/* The same of what changes something: only if that server is the one of --data-dir. NOT_FOUND, too:
+ * one answers, and nobody uses the directory. BUSY: another process does. */
+enum status cmd_ask_own_server(struct invocation *invocation, const char *method, const char *path,
+                               struct buf *out_body, int *out_code, struct error *err) MUST_CHECK;
+
 /* ---- load generation ---- */
 
 struct gen_options {

@@ -261,7 +261,10 @@ static const struct command commands[] = {
                    "with a lease: the log keeps what is not exported yet (docs/log_port.md)"},
                   {"--member", "I/N",
                    "one of N exports that share the consumer and its rows: every Nth entry"},
-                  {"--from", "F", "of a new export: earliest, latest, SEQ or a cursor; earliest"},
+                  {"--from", "F",
+                   "of a new export and consumer: earliest, latest, SEQ or a cursor; earliest"},
+                  {"--skip-reclaimed", NULL,
+                   "go on behind rows that the log no longer has, and say so"},
                   {"--follow", NULL, "wait for more, over restarts of the server"},
                   {"--group", "N", "of the log; 0"}},
         .example = "sluice export otel.logs --to export/logs --consumer lake",
@@ -350,7 +353,7 @@ static const struct command commands[] = {
         .about = "For a table that stands still for good and fills the log. What its lane has not\n"
                  "published is never published then, and the log may let go of it; the gap stands\n"
                  "in the summary of the table's next commit (sluice.<log>.0.trimmed). A lane that\n"
-                 "is halted stays so.",
+                 "is halted stays so. The server of --data-dir is asked to, if one runs.",
         .flags = {{"--table", "NAME", "of this table alone"},
                   {"--before", "SEQ", "entries of each group before it; all that are there"},
                   {"--force", NULL, "do it"}},

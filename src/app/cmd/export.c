@@ -32,7 +32,7 @@ struct export
     const char *table, *to;
     char member[24]; /* "1/3"; "": all rows */
     char owner[2 * OWNER_BYTES + 1];
-    bool is_lines, does_follow;
+    bool is_lines, does_follow, skips_reclaimed;
     char state_path[PATH_BYTES_MAX], part_path[PATH_BYTES_MAX], tmp_path[PATH_BYTES_MAX];
     char cursor[FOLLOW_CURSOR_BYTES]; /* of the state; "": there is none */
     uint64_t bytes, files;            /* what counts: of the lines; Parquet files */
@@ -375,12 +375,32 @@ static enum status begin(struct export *export, const char *from, struct error *
     return state_save(export, err);
 }
 
+/* Rows that the log does not have any more are in their table, and never here. */
+static enum status skip_reclaimed(struct export *export, struct error *err)
+{
+    char behind[24];
+    if (!export->skips_reclaimed) {
+        struct error why = *err;
+        return error_set(err, STATUS_RECLAIMED, "%.400s; --skip-reclaimed goes on behind them",
+                         why.message);
+    }
+    fprintf(stderr, "sluice: %s; skipped\n", err->message);
+    snprintf(behind, sizeof behind, "%llu",
+             (unsigned long long)follow_reclaimed_last(export->follow));
+    TRY(follow_begin(export->follow, behind, err));
+    return count(export, err);
+}
+
 static enum status run(struct export *export, const char *from, struct error *err)
 {
     bool is_over = false;
     TRY(begin(export, from, err));
-    while (!is_over)
-        TRY(round_once(export, &is_over, err));
+    while (!is_over) {
+        enum status status = round_once(export, &is_over, err);
+        if (status == STATUS_RECLAIMED)
+            status = skip_reclaimed(export, err);
+        TRY(status);
+    }
     return STATUS_OK;
 }
 
@@ -415,6 +435,7 @@ int cmd_export(struct invocation *invocation)
     export.to = cmd_take_option(invocation, "--to");
     options->consumer = cmd_take_option(invocation, "--consumer");
     export.does_follow = cmd_take_flag(invocation, "--follow");
+    export.skips_reclaimed = cmd_take_flag(invocation, "--skip-reclaimed");
     if (!cmd_take_number(invocation, "--group", &group))
         return 2;
     if (!take_member(invocation, &export))

@@ -86,8 +86,8 @@ static enum status ask_server(struct invocation *invocation, bool is_rebind, con
     buf_put_byte(&path, '\0');
     enum status status = buf_status(&path, "request", err);
     if (status == STATUS_OK)
-        status =
-            cmd_ask_server(invocation, "POST", (const char *)path.data, out_body, out_code, err);
+        status = cmd_ask_own_server(invocation, "POST", (const char *)path.data, out_body, out_code,
+                                    err);
     buf_deinit(&path);
     return status;
 }

@@ -3,6 +3,7 @@
  * How commands come to the data directory, and to the server that has it.
  */
 #include "app/cmd/cmd_internal.h"
+#include "format/json/json.h"
 
 /* ---- who has it? ---- */
 
@@ -36,13 +37,12 @@ static int lock_holder(struct env *env, uint64_t inode)
 
 /* Does another process hold the lock of the log (docs/format/segment.md), or of what is published
  * from elsewhere? */
-static bool is_locked(struct invocation *invocation, uint64_t *out_inode)
+static bool is_locked(struct invocation *invocation, const char *name, uint64_t *out_inode)
 {
     char path[PATH_BYTES_MAX];
     struct env_file *file = NULL;
     struct env_stat stat;
     struct error err;
-    const char *name = invocation->settings.source[0] ? "publish/lock" : "log/lock";
     if (path_join(path, invocation->settings.data_dir, name, &err) != STATUS_OK ||
         env_open(invocation->env, path, ENV_READ | ENV_WRITE, &file, &err) != STATUS_OK)
         return false;
@@ -57,7 +57,8 @@ bool cmd_find_user(struct invocation *invocation, int *out_pid)
 {
     uint64_t inode = 0;
     *out_pid = 0;
-    if (!is_locked(invocation, &inode))
+    if (!is_locked(invocation, invocation->settings.source[0] ? "publish/lock" : "log/lock",
+                   &inode))
         return false;
     *out_pid = lock_holder(invocation->env, inode);
     return true;
@@ -140,4 +141,47 @@ enum status cmd_ask_server(struct invocation *invocation, const char *method, co
     }
     http_client_destroy(client);
     return status;
+}
+
+/* Of the process that serves the API there. */
+static enum status ask_pid(struct invocation *invocation, int64_t *out_pid, struct error *err)
+{
+    const struct settings *settings = &invocation->settings;
+    struct buf text = {0};
+    struct arena arena;
+    struct json_value *json;
+    int code = 0;
+    arena_init(&arena, 0);
+    enum status status = cmd_ask_server(invocation, "GET", "/v1/status", &text, &code, err);
+    if (status == STATUS_OK &&
+        (code != 200 || json_parse(text.data, text.length, &arena, &json, err) != STATUS_OK ||
+         !json_get_i64(json, "pid", out_pid)))
+        status = error_set(err, STATUS_CORRUPT, "what answers at %s port %llu is no sluice server",
+                           settings->listen_address, (unsigned long long)settings->api_port);
+    arena_deinit(&arena);
+    buf_deinit(&text);
+    return status;
+}
+
+enum status cmd_ask_own_server(struct invocation *invocation, const char *method, const char *path,
+                               struct buf *out_body, int *out_code, struct error *err)
+{
+    const struct settings *settings = &invocation->settings;
+    uint64_t inode = 0;
+    int64_t pid = 0;
+    TRY(ask_pid(invocation, &pid, err));
+    if (!is_locked(invocation, "log/lock", &inode) &&
+        !is_locked(invocation, "publish/lock", &inode))
+        return error_set(err, STATUS_NOT_FOUND,
+                         "the server at %s port %llu, pid %lld, is not that of %.200s",
+                         settings->listen_address, (unsigned long long)settings->api_port,
+                         (long long)pid, settings->data_dir);
+    int user = lock_holder(invocation->env, inode);
+    if (user && user != pid)
+        return error_set(err, STATUS_BUSY,
+                         "the server at %s port %llu, pid %lld, is not that of %.200s, which is "
+                         "pid %d: give its --api-port",
+                         settings->listen_address, (unsigned long long)settings->api_port,
+                         (long long)pid, settings->data_dir, user);
+    return cmd_ask_server(invocation, method, path, out_body, out_code, err);
 }

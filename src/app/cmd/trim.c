@@ -44,7 +44,7 @@ int cmd_log_trim(struct invocation *invocation)
         return cmd_usage("--table %s: no table has that name", table);
     snprintf(path, sizeof path, "/v1/log/trim?before=%llu%s%s", (unsigned long long)before,
              table ? "&table=" : "", table ? table : "");
-    enum status status = cmd_ask_server(invocation, "POST", path, &body, &code, &err);
+    enum status status = cmd_ask_own_server(invocation, "POST", path, &body, &code, &err);
     if (status == STATUS_NOT_FOUND) {
         buf_deinit(&body);
         return trim_offline(invocation, table, before);

@@ -24,13 +24,19 @@ struct backup {
     int64_t since_ns;
 };
 
+static void give_back(struct backup *backup)
+{
+    for (size_t i = 0; i < backup->count; i++)
+        wal_segment_close(backup->files[i]);
+    backup->count = 0;
+}
+
 void server_backup_end(struct server *server)
 {
     struct backup *backup = server->backup;
     if (!backup)
         return;
-    for (size_t i = 0; i < backup->count; i++)
-        wal_segment_close(backup->files[i]);
+    give_back(backup);
     mem_free(backup->files);
     mem_free(backup->extents);
     mem_free(backup);
@@ -63,47 +69,56 @@ static bool has_less(const struct backup *backup, uint64_t version)
     return false;
 }
 
-/* Checkpoint and extents of which each segment is either told of or copied. */
+/* RECLAIMED: one of them is on its way out. */
+static enum status hold_files(struct wal *wal, struct backup *backup, size_t count,
+                              struct error *err)
+{
+    mem_free(backup->files);
+    backup->files = mem_alloc_zero(count, sizeof *backup->files);
+    if (!backup->files)
+        return error_set(err, STATUS_NO_MEMORY, "backup: out of memory");
+    for (; backup->count < count; backup->count++)
+        TRY(wal_segment_open(wal, backup->extents[backup->count].segment_id,
+                             &backup->files[backup->count], err));
+    return STATUS_OK;
+}
+
+/* Checkpoint and extents of which each segment is either told of or copied. BUSY: they moved
+ * meanwhile. */
+static enum status cut_once(struct wal *wal, struct backup *backup, struct wal_extent *before,
+                            struct buf *out_state, struct error *err)
+{
+    size_t before_count, all;
+    uint64_t covers, version = wal_state_version(wal);
+    buf_clear(out_state);
+    wal_extents(wal, 0, before, EXTENTS_MAX, &before_count, NULL);
+    TRY(wal_state_image(wal, true, out_state, &covers, err));
+    wal_extents(wal, 0, backup->extents, EXTENTS_MAX, &all, NULL);
+    bool is_steady = before_count <= EXTENTS_MAX && all <= EXTENTS_MAX;
+    for (size_t i = 0; i < before_count && is_steady; i++)
+        is_steady = is_among(backup->extents, all, &before[i]);
+    enum status status = is_steady ? hold_files(wal, backup, all, err) : STATUS_RECLAIMED;
+    if (status == STATUS_OK && has_less(backup, version))
+        status = STATUS_RECLAIMED;
+    return status != STATUS_RECLAIMED
+               ? status
+               : error_set(err, STATUS_BUSY, "backup: the log's files move too fast; try again");
+}
+
 static enum status cut_log(struct server *server, struct backup *backup, struct buf *out_state,
                            struct error *err)
 {
-    struct wal *wal = server->stack.wal;
     struct wal_extent *before = mem_alloc_zero(EXTENTS_MAX, sizeof *before);
-    uint64_t covers, version = 0;
-    size_t before_count = 0, all = 0;
-    bool is_steady = false;
-    enum status status = STATUS_OK;
+    enum status status = STATUS_BUSY;
     backup->extents = mem_alloc_zero(EXTENTS_MAX, sizeof *backup->extents);
     if (!before || !backup->extents)
         status = error_set(err, STATUS_NO_MEMORY, "backup: out of memory");
-    for (int i = 0; i < CUTS && status == STATUS_OK && !is_steady; i++) {
-        buf_clear(out_state);
-        version = wal_state_version(wal);
-        wal_extents(wal, 0, before, EXTENTS_MAX, &before_count, NULL);
-        status = wal_state_image(wal, out_state, &covers, err);
-        wal_extents(wal, 0, backup->extents, EXTENTS_MAX, &all, NULL);
-        is_steady = before_count <= EXTENTS_MAX && all <= EXTENTS_MAX;
-        for (size_t k = 0; k < before_count && is_steady; k++)
-            is_steady = is_among(backup->extents, all, &before[k]);
+    for (int i = 0; i < CUTS && status == STATUS_BUSY; i++) {
+        give_back(backup);
+        status = cut_once(server->stack.wal, backup, before, out_state, err);
     }
     mem_free(before);
-    TRY(status);
-    if (!is_steady)
-        return error_set(err, STATUS_BUSY, "backup: the log's files move too fast; try again");
-    backup->files = mem_alloc_zero(all, sizeof *backup->files);
-    if (!backup->files)
-        return error_set(err, STATUS_NO_MEMORY, "backup: out of memory");
-    for (size_t i = 0; i < all; i++) {
-        if (backup->extents[i].is_committed)
-            continue;
-        backup->extents[backup->count] = backup->extents[i];
-        TRY(wal_segment_open(wal, backup->extents[i].segment_id, &backup->files[backup->count],
-                             err));
-        backup->count++;
-    }
-    return has_less(backup, version)
-               ? error_set(err, STATUS_BUSY, "backup: the log's files move too fast; try again")
-               : STATUS_OK;
+    return status;
 }
 
 static enum status put_file(struct env *env, const char *to, const char *name, struct span bytes,
@@ -210,6 +225,8 @@ static void answer(struct http_exchange *exchange, const struct backup *backup)
         json_write_u64(&json, backup->extents[i].bytes);
         json_write_key(&json, "is_sealed");
         json_write_bool(&json, backup->extents[i].is_sealed);
+        json_write_key(&json, "is_committed");
+        json_write_bool(&json, backup->extents[i].is_committed);
         json_write_object_end(&json);
     }
     json_write_array_end(&json);

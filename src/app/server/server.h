@@ -33,9 +33,9 @@
       "OTLP over HTTP; 0 picks a free port")                                                       \
     X(otlp_workers, "otlp", "workers", NUMBER, "0", "0", "1024",                                   \
       "threads that serve OTLP; 0: one a core")                                                    \
-    X(otlp_busy_poll_us, "otlp", "busy_poll_us", NUMBER, "300", "0", "10000",                      \
+    X(otlp_busy_poll_us, "otlp", "busy_poll_us", NUMBER, "300", "0", "1000",                       \
       "microseconds that a worker looks for its next event before it sleeps, while events come "   \
-      "that close; 0: never")                                                                      \
+      "that close; 0: never, and no write waits for those who were just answered")                 \
     X(otlp_body_bytes_max, "otlp", "body_bytes_max", BYTES, "16MiB", "1KiB", "1GiB",               \
       "largest request body on the wire")                                                          \
     X(otlp_expanded_bytes_max, "otlp", "expanded_bytes_max", BYTES, "32MiB", "1KiB", "1GiB",       \

@@ -15,6 +15,7 @@ struct follow {
     struct follow_options options;
     struct http_client *client;
     char cursor[FOLLOW_CURSOR_BYTES]; /* "": not begun */
+    uint64_t reclaimed_last;
 };
 
 struct follow_options follow_options_default(void)
@@ -59,6 +60,11 @@ const char *follow_cursor(const struct follow *follow)
     return follow->cursor;
 }
 
+uint64_t follow_reclaimed_last(const struct follow *follow)
+{
+    return follow->reclaimed_last;
+}
+
 /* ---- asking ---- */
 
 static bool is_worth_repeating(enum status status)
@@ -71,8 +77,9 @@ static enum status ask_once(struct follow *follow, const char *method, const cha
                             struct span body, struct http_response *response, struct error *err)
 {
     TRY(http_client_request(follow->client, method, path, NULL, 0, body, response, err));
-    return response->code == 200 || response->code == 204 ? STATUS_OK
-                                                          : refused_status(response, err);
+    return response->code == 200 || response->code == 204
+               ? STATUS_OK
+               : refused_status(response, &follow->reclaimed_last, err);
 }
 
 /* Everything that is asked here may be asked twice. */

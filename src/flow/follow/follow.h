@@ -57,6 +57,10 @@ const char *follow_cursor(const struct follow *follow);
  * consumer is another; CORRUPT: entries are damaged; NOT_FOUND: no such table; INVALID. */
 enum status follow_next(struct follow *follow, uint64_t wait_ms, struct follow_page *out_page,
                         struct error *err) MUST_CHECK;
+/* Of the last RECLAIMED: the last entry of those that are gone; follow_begin there goes on behind
+ * them.
+ */
+uint64_t follow_reclaimed_last(const struct follow *follow);
 /* Tells the server that all up to the cursor was taken over durably. With no consumer, nothing. */
 enum status follow_acknowledge(struct follow *follow, struct error *err) MUST_CHECK;
 

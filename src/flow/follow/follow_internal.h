@@ -6,6 +6,8 @@
 #include "net/http/http.h"
 
 /* What an answer that is none of 200 and 204 comes to; BUSY: ask again. */
-enum status refused_status(const struct http_response *response, struct error *err) MUST_CHECK;
+/* `*out_last`: of RECLAIMED, the last entry that is gone; else as it was. */
+enum status refused_status(const struct http_response *response, uint64_t *out_last,
+                           struct error *err) MUST_CHECK;
 
 #endif

@@ -22,7 +22,8 @@ static const struct {
     {"ERR_EXPORT_LIMIT", STATUS_LIMIT},
 };
 
-enum status refused_status(const struct http_response *response, struct error *err)
+enum status refused_status(const struct http_response *response, uint64_t *out_last,
+                           struct error *err)
 {
     struct arena arena;
     struct json_value *json = NULL;
@@ -37,6 +38,9 @@ enum status refused_status(const struct http_response *response, struct error *e
     for (size_t i = 0; code && i < COUNT_OF(codes); i++)
         if (strcmp(code, codes[i].code) == 0)
             status = codes[i].status;
+    int64_t last = 0;
+    if (status == STATUS_RECLAIMED && json_get_i64(json, "last", &last) && last > 0)
+        *out_last = (uint64_t)last;
     if (code && message)
         error_set(err, status, "%s: %.360s%s%s", code, message, command ? "; to resolve it: " : "",
                   command ? command : "");

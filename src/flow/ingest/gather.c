@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow/ingest/gather.h"
 
-enum { WRITES = 8, REQUESTS = 64 }; /* that an average is of, about */
+enum {
+    WRITES = 8, /* that an average is of, about */
+    REQUESTS = 64,
+    WRITE_MAX_NS = 2 * 1000 * 1000 /* a longer one says nothing of clients */
+};
 
 static const double enough = 0.75; /* of them come again: worth a wait */
 
@@ -14,7 +18,8 @@ void gather_came(struct gather *gather, int64_t pause_ns)
 void gather_wrote(struct gather *gather, int64_t now_ns, int64_t took_ns, uint32_t answered,
                   uint32_t waiting)
 {
-    gather->write_ns += (took_ns - gather->write_ns) / WRITES;
+    int64_t write_ns = took_ns < WRITE_MAX_NS ? took_ns : WRITE_MAX_NS;
+    gather->write_ns += (write_ns - gather->write_ns) / WRITES;
     gather->until_ns = now_ns + gather->write_ns;
     gather->wanted = waiting;
     if (gather->returns >= enough)

@@ -3,7 +3,8 @@
  * Group commit for clients that wait for their answer: whoever was just answered mostly asks again
  * at once, and who does shares the next write, if that waits for him. Two clients that take turns
  * at the disk would wait for each other's write and their own. How many come again is learnt, and
- * nobody waits longer than a write takes, nor for those who send at their own pace.
+ * nobody waits longer than a write takes on average, nor than 2 ms, nor for those who send at their
+ * own pace.
  *
  * Pure: the time is given. One a worker, on its thread.
  */

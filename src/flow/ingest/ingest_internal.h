@@ -148,6 +148,8 @@ void ingest_remote(struct ingest_request *request, uint64_t seq);
 enum status ingest_check_lanes(struct ingest_worker *worker, struct error *err) MUST_CHECK;
 /* NO_SPACE, with worker->retry_ms, if one has no room on the log. */
 enum status ingest_check_room(struct ingest_worker *worker, struct error *err) MUST_CHECK;
+/* The log has no room: what is not published is in the way, whatever the interval. */
+void ingest_hurry_all(struct ingest_worker *worker);
 bool ingest_may_store_dead_letters(struct ingest_worker *worker);
 
 /* otlp_http.c */

@@ -323,6 +323,8 @@ bool ingest_admit(void *context, struct http_exchange *exchange)
         status = wal_admit(route->ingest->wal, head->content_length, &retry_ms, &err);
     if (status == STATUS_OK)
         return true;
+    if (status == STATUS_NO_SPACE)
+        ingest_hurry_all(worker);
     ingest_count_refused(worker, err.message);
     answer_status(exchange, status, status_http_code(status), err.message, retry_ms);
     return false;

@@ -46,14 +46,21 @@ static enum status refuse_halted(struct ingest_worker *worker, int table, struct
     return err->status = STATUS_NO_SPACE;
 }
 
+void ingest_hurry_all(struct ingest_worker *worker)
+{
+    struct ingest *ingest = worker->ingest;
+    for (int i = 0; i < OTLP_TABLE_COUNT; i++)
+        if (wal_table_backlog(ingest->wal, ingest->table_ids[i]).bytes)
+            publisher_hurry(ingest->publisher, ingest->table_ids[i]);
+}
+
 /* What is in the way is published now: of the table, and where the group has a limit, of all. */
 static void hurry(struct ingest_worker *worker, int table)
 {
     struct ingest *ingest = worker->ingest;
-    bool is_all = wal_group_backlog(ingest->wal, 0).limit > 0;
-    for (int i = 0; i < OTLP_TABLE_COUNT; i++)
-        if (i == table || (is_all && wal_table_backlog(ingest->wal, ingest->table_ids[i]).bytes))
-            publisher_hurry(ingest->publisher, ingest->table_ids[i]);
+    if (wal_group_backlog(ingest->wal, 0).limit > 0)
+        ingest_hurry_all(worker);
+    publisher_hurry(ingest->publisher, ingest->table_ids[table]);
 }
 
 enum status ingest_check_room(struct ingest_worker *worker, struct error *err)

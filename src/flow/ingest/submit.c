@@ -109,6 +109,14 @@ static void waited_task(struct http_task *task)
 {
     struct ingest_request *request = CONTAINER_OF(task, struct ingest_request, task);
     enum status status = (enum status)atomic_load(&request->wait_status);
+    if (request->exchange && status == STATUS_RECLAIMED && request->mode == MODE_REMOTE) {
+        /* The mirror passes over what tables have: it is never there, and another attempt would
+         * find it no sooner. */
+        waiting_remove(request);
+        request->mode = MODE_FORCE;
+        ingest_force(request);
+        return;
+    }
     if (request->exchange && status == STATUS_OK)
         ingest_answer(request, request->mode == MODE_REMOTE ? "remote" : "visible");
     else if (request->exchange)
@@ -144,6 +152,7 @@ static void wait_begin(struct ingest_request *request)
     request->task.run = waited_task;
     request->next = worker->waiting;
     worker->waiting = request;
+    atomic_store(&request->wait_status, STATUS_OK);
     atomic_store(&request->waits_left, 1);
 }
 
@@ -218,22 +227,20 @@ static void complete_request(struct ingest_request *request,
     request_free(request);
 }
 
-/* Is it better to wait for those who were just answered? Then the next round comes in time. */
-static bool waits_for_more(struct ingest_worker *worker)
+/* Gives the log what it is ready for. Unless it is better to wait for those who were just answered:
+ * until when, or 0. */
+static int64_t flush_next(struct ingest_worker *worker)
 {
-    int64_t until_ns =
-        gather_until(&worker->gather, env_mono_ns(worker->ingest->env), worker->request_count);
-    return until_ns && http_worker_round_by(worker->http, until_ns);
-}
-
-static void flush_next(struct ingest_worker *worker)
-{
-    if (!worker->requests)
-        return;
-    bool is_free = worker->in_flight == 0 && !waits_for_more(worker);
-    bool is_early = worker->in_flight > 0 && worker->in_flight < EARLY_IN_FLIGHT;
-    if (is_free || (is_early && builder_bytes(worker) >= FLUSH_EARLY_BYTES))
+    if (!worker->requests || worker->in_flight >= EARLY_IN_FLIGHT)
+        return 0;
+    bool is_large = builder_bytes(worker) >= FLUSH_EARLY_BYTES;
+    int64_t until_ns = 0;
+    if (!is_large && worker->in_flight == 0)
+        until_ns =
+            gather_until(&worker->gather, env_mono_ns(worker->ingest->env), worker->request_count);
+    if (is_large || (worker->in_flight == 0 && !until_ns))
         ingest_worker_flush(worker);
+    return until_ns;
 }
 
 /* Of large requests the work is in taking them, and the disk had better write meanwhile. */
@@ -244,9 +251,10 @@ static void count_write(struct ingest_worker *worker, const struct ingest_submis
     for (const struct ingest_request *request = submission->requests; request;
          request = request->next)
         answered += request->mode == MODE_AUTO || request->mode == MODE_WAIT_FOR;
-    bool is_small = payload_bytes(submission) <= (size_t)answered * GATHERED_BYTES;
-    gather_wrote(&worker->gather, now_ns, now_ns - submission->begun_ns,
-                 is_small && submission->status == STATUS_OK ? answered : 0, worker->request_count);
+    bool is_worth_it = submission->status == STATUS_OK && http_worker_may_look(worker->http) &&
+                       payload_bytes(submission) <= (size_t)answered * GATHERED_BYTES;
+    gather_wrote(&worker->gather, now_ns, now_ns - submission->begun_ns, is_worth_it ? answered : 0,
+                 worker->request_count);
 }
 
 static void submission_task(struct http_task *task)
@@ -257,6 +265,8 @@ static void submission_task(struct http_task *task)
     worker->in_flight--;
     worker->in_flight_bytes -= payload_bytes(submission);
     count_write(worker, submission);
+    if (submission->status == STATUS_NO_SPACE)
+        ingest_hurry_all(worker);
     flush_next(worker); /* the disk has work while these are answered */
     while (request) {
         struct ingest_request *next = request->next;
@@ -440,7 +450,6 @@ void ingest_worker_round(void *context, struct http_worker *http)
 {
     UNUSED(context);
     struct ingest_worker *worker = http_worker_state(http);
-    flush_next(worker);
     if (worker->waiting)
         expire_waiting(worker);
     unsigned parked = worker->parked_count;
@@ -453,6 +462,7 @@ void ingest_worker_round(void *context, struct http_worker *http)
     }
     if (parked && worker->parked_count == 0)
         atomic_store(&worker->has_parked, false);
-    if (parked)
-        flush_next(worker);
+    int64_t until_ns = flush_next(worker);
+    if (until_ns)
+        http_worker_round_by(http, until_ns);
 }

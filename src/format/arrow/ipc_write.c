@@ -16,7 +16,7 @@ struct body_buffer {
     const void *data;
     size_t length;           /* as in memory */
     uint64_t offset, stored; /* place and length in the body */
-    size_t packed;           /* where the compressed form starts in `body.packed`; stored != 0 */
+    size_t packed;           /* where the compressed form starts in `body.packed` */
     bool is_plain;           /* in a body that is compressed: it is stored as it is, behind a -1 */
     size_t twin;             /* the number of the first buffer of these bytes, plus 1; 0: it is */
 };

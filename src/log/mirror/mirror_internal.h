@@ -81,6 +81,7 @@ struct mirror {
     struct progress *progress; /* from first_id on, rising */
     size_t progress_count, progress_capacity;
     uint64_t first_id; /* what is before it is done */
+    uint64_t seen_id;  /* the highest in a picture of the log */
     uint64_t planned_sum;
 
     /* the tidying thread's */

@@ -16,7 +16,7 @@ static enum status state_put(struct mirror *mirror, struct error *err)
     uint64_t covers = 0, version = wal_state_version(mirror->wal);
     bool is_put;
     enum status status;
-    TRY_OR_DONE(status, wal_state_image(mirror->wal, &image, &covers, err));
+    TRY_OR_DONE(status, wal_state_image(mirror->wal, false, &image, &covers, err));
     struct mirror_header header = {
         .kind = MIRROR_STATE,
         .log_id = mirror->log_id,

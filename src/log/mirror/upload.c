@@ -107,6 +107,25 @@ static void progress_trim(struct mirror *mirror, const struct wal_extent *extent
     env_unlock(mirror->lock);
 }
 
+/* Segments that came and went between two pictures: nothing of them was ever planned. */
+static void gaps_abandon(struct mirror *mirror, const struct wal_extent *extents, size_t count)
+{
+    uint64_t first_of_start, next = mirror->seen_id + 1;
+    uint64_t newest = wal_segment_newest(mirror->wal, &first_of_start);
+    bool has_gap = false;
+    if (next < first_of_start) /* nobody waits for what is older */
+        next = first_of_start;
+    for (size_t i = 0; i < count; i++) {
+        if (extents[i].segment_id < next)
+            continue;
+        has_gap |= extents[i].segment_id > next;
+        next = extents[i].segment_id + 1;
+    }
+    mirror->seen_id = next - 1;
+    if (has_gap || newest > next)  /* the newest may not be there yet */
+        mirror_abandon(mirror, 0); /* none of that number is there: all that is gone */
+}
+
 static void plan_free(struct plan *plan)
 {
     while (plan->head) {
@@ -164,8 +183,10 @@ static void plan_make(struct mirror *mirror)
     bool is_made = extents != NULL;
     for (size_t i = 0; i < count && is_made && plan.is_whole; i++)
         is_made = plan_segment(mirror, &plan, &extents[i]);
-    if (extents)
+    if (extents) {
         progress_trim(mirror, extents, count);
+        gaps_abandon(mirror, extents, count);
+    }
     env_lock(mirror->lock);
     plan.is_whole &= is_made;
     if (!plan.is_whole)

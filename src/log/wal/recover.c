@@ -260,6 +260,7 @@ static enum status footer_replay(struct wal *wal, struct segment *segment, struc
         /* Lost entries behind the last that survived are a range too. */
         TRY(recover_group_jump(wal, end->group, end->last_seq + 1, end->chain, where, err));
         group->synced_chain = end->chain;
+        group->told = (struct wal_position){.seq = end->last_seq, .chain = end->chain};
         group->term = end->term;
         if (end->term > wal->term)
             wal->term = end->term;

@@ -84,8 +84,10 @@ static enum status note_ends(struct wal *wal, struct error *err)
             if (group->runs[i]->count > 0)
                 last = run_end(group->runs[i]) - 1;
         wal->recovered[g].seq = last;
+        /* Where ranges are of a segment before and after it was compacted, the entry may be left
+         * out that the footer ends with. */
         if (chain_read(wal, g, last, &wal->recovered[g].chain, &ignored) != STATUS_OK)
-            wal->recovered[g].chain = 0;
+            wal->recovered[g].chain = group->told.seq == last ? group->told.chain : 0;
     }
     for (size_t i = 0; i < wal->damage_count; i++) {
         const struct damage *damage = &wal->damages[i];

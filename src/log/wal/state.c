@@ -56,10 +56,12 @@ static void put_tables(const struct wal *wal, struct buf *out)
     }
 }
 
-/* An image is for a copy in which committed segments are gone. */
-static bool is_gone(const struct segment *segment, bool is_image)
+/* A copy's checkpoint: committed segments are gone there, or not. */
+enum image { IMAGE_NONE, IMAGE_LIVE, IMAGE_WHOLE };
+
+static bool is_gone(const struct segment *segment, enum image image)
 {
-    return is_image && segment->place == SEGMENT_COMMITTED;
+    return image == IMAGE_LIVE && segment->place == SEGMENT_COMMITTED;
 }
 
 static void put_range(uint32_t group, uint64_t first, uint64_t last, struct buf *out)
@@ -76,12 +78,12 @@ static void put_floor(uint32_t table_id, uint32_t group, uint64_t seq, struct bu
     buf_put_le64(out, seq);
 }
 
-static void put_reclaimed(const struct wal *wal, bool is_image, struct buf *out)
+static void put_reclaimed(const struct wal *wal, enum image image, struct buf *out)
 {
     uint32_t ranges = (uint32_t)wal->reclaimed_count, floors = (uint32_t)wal->floor_count;
     for (size_t i = 0; i < wal->segment_count; i++) {
         const struct segment *segment = wal->segments[i];
-        if (!is_gone(segment, is_image))
+        if (!is_gone(segment, image))
             continue;
         floors += (uint32_t)segment->table_count;
         for (size_t r = 0; r < segment->run_count; r++)
@@ -92,7 +94,7 @@ static void put_reclaimed(const struct wal *wal, bool is_image, struct buf *out)
         put_range(wal->reclaimed[i].group, wal->reclaimed[i].first, wal->reclaimed[i].last, out);
     for (size_t i = 0; i < wal->segment_count; i++) {
         const struct segment *segment = wal->segments[i];
-        for (size_t r = 0; is_gone(segment, is_image) && r < segment->run_count; r++) {
+        for (size_t r = 0; is_gone(segment, image) && r < segment->run_count; r++) {
             const struct run *run = segment->runs[r];
             if (run->count > 0)
                 put_range(run->group, run->first_seq, run_end(run) - 1, out);
@@ -103,20 +105,20 @@ static void put_reclaimed(const struct wal *wal, bool is_image, struct buf *out)
         put_floor(wal->floors[i].table_id, wal->floors[i].group, wal->floors[i].seq, out);
     for (size_t i = 0; i < wal->segment_count; i++) {
         const struct segment *segment = wal->segments[i];
-        for (size_t t = 0; is_gone(segment, is_image) && t < segment->table_count; t++)
+        for (size_t t = 0; is_gone(segment, image) && t < segment->table_count; t++)
             put_floor(segment->tables[t].table_id, segment->tables[t].group,
                       segment->tables[t].last_seq, out);
     }
 }
 
-static void put_segments(const struct wal *wal, bool is_image, struct buf *out)
+static void put_segments(const struct wal *wal, enum image image, struct buf *out)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < wal->segment_count; i++)
-        count += wal->segments[i]->place != SEGMENT_ACTIVE && !is_gone(wal->segments[i], is_image);
+        count += wal->segments[i]->place != SEGMENT_ACTIVE && !is_gone(wal->segments[i], image);
     buf_put_le32(out, count);
     for (size_t i = 0; i < wal->segment_count; i++)
-        if (wal->segments[i]->place != SEGMENT_ACTIVE && !is_gone(wal->segments[i], is_image))
+        if (wal->segments[i]->place != SEGMENT_ACTIVE && !is_gone(wal->segments[i], image))
             buf_put_le64(out, wal->segments[i]->identity.id);
 }
 
@@ -139,7 +141,7 @@ static void put_mark(const struct mark *mark, struct buf *out)
     buf_put_le64(out, mark->floor);
 }
 
-static void put_base(const struct wal *wal, bool is_image, struct buf *out)
+static void put_base(const struct wal *wal, enum image image, struct buf *out)
 {
     static const struct mark no_mark;
     buf_put_le32(out, wal->group_count);
@@ -157,8 +159,8 @@ static void put_base(const struct wal *wal, bool is_image, struct buf *out)
         buf_put_le64(out, wal->groups[g].committed_chain);
     }
     put_tables(wal, out);
-    put_reclaimed(wal, is_image, out);
-    put_segments(wal, is_image, out);
+    put_reclaimed(wal, image, out);
+    put_segments(wal, image, out);
     buf_put_le32(out, (uint32_t)wal->void_count);
     for (size_t i = 0; i < wal->void_count; i++) {
         buf_put_le32(out, wal->voids[i].group);
@@ -168,7 +170,7 @@ static void put_base(const struct wal *wal, bool is_image, struct buf *out)
         buf_put_le64(out, wal->voids[i].term);
     }
     producers_encode(&wal->producers, out);
-    put_mark(is_image ? &no_mark : &wal->mark, out);
+    put_mark(image ? &no_mark : &wal->mark, out);
     buf_put_le32(out, (uint32_t)wal->lease_count);
     for (size_t i = 0; i < wal->lease_count; i++)
         lease_encode(&wal->leases[i]->state, out);
@@ -237,7 +239,7 @@ done:
 }
 
 /* The state need not be held for an image. */
-static enum status encode_base(struct wal *wal, uint64_t number, bool is_image, struct buf *out,
+static enum status encode_base(struct wal *wal, uint64_t number, enum image image, struct buf *out,
                                uint64_t *out_covers, struct error *err)
 {
     size_t room = 64 << 10;
@@ -248,7 +250,7 @@ static enum status encode_base(struct wal *wal, uint64_t number, bool is_image, 
         /* Appends beyond what was reserved would allocate under the lock: measure and come back. */
         begin_record(out);
         env_lock(wal->lock);
-        put_base(wal, is_image, out);
+        put_base(wal, image, out);
         *out_covers = covered_now(wal);
         env_unlock(wal->lock);
         if (out->failed)
@@ -261,10 +263,10 @@ static enum status encode_base(struct wal *wal, uint64_t number, bool is_image, 
     return buf_status(out, "checkpoint", err);
 }
 
-enum status wal_state_image(struct wal *wal, struct buf *out, uint64_t *out_covers,
+enum status wal_state_image(struct wal *wal, bool is_whole, struct buf *out, uint64_t *out_covers,
                             struct error *err)
 {
-    return encode_base(wal, 0, true, out, out_covers, err);
+    return encode_base(wal, 0, is_whole ? IMAGE_WHOLE : IMAGE_LIVE, out, out_covers, err);
 }
 
 /* Removes all but the two newest. What cannot be removed now is counted and goes with the next. */
@@ -298,7 +300,7 @@ enum status state_checkpoint(struct wal *wal, struct error *err)
     struct env_file *file = NULL;
     enum status status;
     uint64_t number = wal->state_number + 1, covers = 0;
-    TRY_OR_DONE(status, encode_base(wal, number, false, &base, &covers, err));
+    TRY_OR_DONE(status, encode_base(wal, number, IMAGE_NONE, &base, &covers, err));
     do
         status = write_base(wal, &base, number, &file, err);
     while (status == STATUS_NO_SPACE && spare_sacrifice(wal));

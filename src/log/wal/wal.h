@@ -492,10 +492,10 @@ enum status wal_segment_read(struct wal_segment_file *file, uint64_t offset, voi
 bool wal_segment_is_compacted(struct wal_segment_file *file, uint64_t *out_version);
 void wal_segment_close(struct wal_segment_file *file); /* accepts NULL */
 
-/* Appends a checkpoint, as in docs/format/checkpoint.md, for a copy of the log that need not hold
- * what tables have acknowledged: committed segments count as reclaimed in it. The state of every
- * segment up to *out_covers is in it. `out` is empty. */
-enum status wal_state_image(struct wal *wal, struct buf *out, uint64_t *out_covers,
+/* Appends a checkpoint, as in docs/format/checkpoint.md, for a copy of the log: one of all of it,
+ * or one that need not hold what tables have acknowledged, where committed segments count as
+ * reclaimed. The state of every segment up to *out_covers is in it. `out` is empty. */
+enum status wal_state_image(struct wal *wal, bool is_whole, struct buf *out, uint64_t *out_covers,
                             struct error *err) MUST_CHECK;
 /* Rises with every change of what such an image tells beside entries. */
 uint64_t wal_state_version(struct wal *wal);

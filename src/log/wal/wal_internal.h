@@ -150,7 +150,8 @@ struct group {
     struct backlog backlog;
     /* what the loaded checkpoint knew; recovery's */
     uint64_t state_seq, state_chain;
-    uint64_t known_seq; /* that counts, by acks too */
+    uint64_t known_seq;       /* that counts, by acks too */
+    struct wal_position told; /* its end in a sealed segment, by the newest footer that has it */
     uint64_t
         lost_before; /* bytes lost in the segment being walked, before the group's last entry */
 };

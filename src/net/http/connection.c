@@ -716,6 +716,8 @@ void http_conn_drain(struct http_conn *conn)
         return;
     if (conn->state == HTTP_CONN_HEAD && (conn->in.length > 0 || conn->is_peer_done))
         conn_advance(conn);
+    if (conn->state == HTTP_CONN_HANDLER) /* it began behind the round's end: another at once */
+        conn->worker->round_by_ns = conn->worker->now_ns;
     if (conn->state == HTTP_CONN_HEAD && conn->in.length == 0 &&
         atomic_load(&conn->worker->server->is_draining))
         http_conn_close(conn);

@@ -155,7 +155,8 @@ void http_exchange_release_body(struct http_exchange *exchange);
 struct http_worker *http_exchange_worker(const struct http_exchange *exchange);
 int64_t
 http_exchange_started_ns(const struct http_exchange *exchange); /* monotonic: head complete */
-/* Since the answer before it on its connection; INT64_MAX: there was none. */
+/* Since the answer before it on its connection; INT64_MAX: there was none. From the last round's
+ * begin, so that it is below 0 for a request that was there already. */
 int64_t http_exchange_pause_ns(const struct http_exchange *exchange);
 /* 64 bytes for the handler's own use until it answers; zeroed. */
 void *http_exchange_scratch(struct http_exchange *exchange);
@@ -172,9 +173,11 @@ void http_respond_text(struct http_exchange *exchange, int code, const char *for
 
 /* ---- workers ---- */
 
-/* The next round comes at `mono_ns` at the latest: until then the worker looks for events and does
- * not sleep. False: it never does so (busy_poll_us). On the worker's thread. */
-bool http_worker_round_by(struct http_worker *worker, int64_t mono_ns);
+/* The next round comes at `mono_ns` at the latest, of the last call: until then the worker looks
+ * for events and does not sleep. From a worker_round. */
+void http_worker_round_by(struct http_worker *worker, int64_t mono_ns);
+/* Whether that is wanted: not with a busy_poll_us of 0, nor while the server drains. */
+bool http_worker_may_look(const struct http_worker *worker);
 void *http_worker_state(const struct http_worker *worker);
 /* answer_bytes_held of its server: what a handler of large answers bounds itself by. */
 uint64_t http_worker_answer_bytes(const struct http_worker *worker);

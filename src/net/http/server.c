@@ -324,12 +324,14 @@ void http_server_destroy(struct http_server *server)
     mem_free(server);
 }
 
-bool http_worker_round_by(struct http_worker *worker, int64_t mono_ns)
+bool http_worker_may_look(const struct http_worker *worker)
 {
-    if (worker->server->options.busy_poll_us == 0)
-        return false;
+    return worker->server->options.busy_poll_us > 0 && !atomic_load(&worker->server->is_draining);
+}
+
+void http_worker_round_by(struct http_worker *worker, int64_t mono_ns)
+{
     worker->round_by_ns = mono_ns;
-    return true;
 }
 
 void *http_worker_state(const struct http_worker *worker)

@@ -52,14 +52,17 @@ static void test_utf8(void **state)
         assert_int_equal(utf8_is_valid(cases[i].text, strlen(cases[i].text)), cases[i].is_valid);
         assert_int_equal(text_is_valid(cases[i].text, strlen(cases[i].text)), cases[i].is_valid);
     }
-    /* A bad byte anywhere in text of any length up to 40. */
-    for (size_t length = 1; length <= 40; length++) {
-        for (size_t bad = 0; bad < length; bad++) {
-            char text[40];
+    /* A bad byte anywhere in text of any length up to 140, and one that is not bad. */
+    for (size_t length = 1; length <= 140; length++) {
+        for (size_t at = 0; at < length; at++) {
+            char text[140];
             memset(text, 'a', sizeof text);
-            assert_true(text_is_valid(text, length));
-            text[bad] = (char)0xff;
-            assert_false(text_is_valid(text, length));
+            assert_true(text_is_valid(text, length) && utf8_is_valid(text, length));
+            text[at] = (char)0xff;
+            assert_false(text_is_valid(text, length) || utf8_is_valid(text, length));
+            text[at] = (char)0xc3; /* of two bytes */
+            text[at + 1 < length ? at + 1 : at] = (char)(at + 1 < length ? 0xa4 : 0xc3);
+            assert_true(utf8_is_valid(text, length) == (at + 1 < length));
         }
     }
 }

@@ -154,8 +154,8 @@ static void next_round(void *context, struct http_worker *worker)
     if (atomic_load(&rounds->left) == 0)
         return;
     atomic_fetch_sub(&rounds->left, 1);
-    if (http_worker_round_by(worker, env_mono_ns(env_real()) + 1000000))
-        atomic_fetch_add(&rounds->looked, 1);
+    http_worker_round_by(worker, env_mono_ns(env_real()) + 1000000);
+    atomic_fetch_add(&rounds->looked, http_worker_may_look(worker));
 }
 
 static void ask_twice(uint64_t busy_poll_us, struct rounds *rounds)

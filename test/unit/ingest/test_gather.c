@@ -132,6 +132,27 @@ static void test_it_is_unlearnt(void **state)
     assert_true(world.held_us == held_us);
 }
 
+/* A write that takes ten seconds says nothing of clients, and one of them is gone meanwhile. */
+static void test_a_write_that_takes_for_ever(void **state)
+{
+    (void)state;
+    struct gather gather = {0};
+    int64_t now_ns = 0;
+    for (int i = 0; i < 200; i++)
+        gather_came(&gather, i < 2 ? INT64_MAX : 1000);
+    for (int i = 0; i < 200; i++) {
+        now_ns += WRITE_US * 1000;
+        gather_wrote(&gather, now_ns, WRITE_US * 1000, 16, 0);
+        for (int k = 0; k < 16; k++)
+            gather_came(&gather, 10000);
+    }
+    assert_true(gather_until(&gather, now_ns, 1) > now_ns);
+    now_ns += INT64_C(10000000000);
+    gather_wrote(&gather, now_ns, INT64_C(10000000000), 16, 0);
+    int64_t until_ns = gather_until(&gather, now_ns, 1);
+    assert_true(until_ns > now_ns && until_ns <= now_ns + 2 * 1000 * 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +160,7 @@ int main(void)
         cmocka_unit_test(test_one_that_does_not_come_back),
         cmocka_unit_test(test_nobody_waits_for_those_who_take_their_time),
         cmocka_unit_test(test_it_is_unlearnt),
+        cmocka_unit_test(test_a_write_that_takes_for_ever),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@ void test_object(void **state);
 void test_names(void **state);
 void test_head(void **state);
 void test_waiters(void **state);
+void test_waiters_of_what_is_gone(void **state);
 void test_stop_copies(void **state);
 void test_refused_waiters(void **state);
 

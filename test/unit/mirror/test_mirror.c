@@ -471,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_after_a_recovery),
         cmocka_unit_test(test_comes_back),
         cmocka_unit_test(test_waiters),
+        cmocka_unit_test(test_waiters_of_what_is_gone),
         cmocka_unit_test(test_stop_copies),
         cmocka_unit_test(test_refused_waiters),
     };

@@ -64,6 +64,43 @@ void test_waiters(void **state)
     mirrored_deinit(&m);
 }
 
+/* All of a segment may be in its tables, and the segment gone, between two plans: whoever waits for
+ * it to be in the mirror must not be told that it is. */
+void test_waiters_of_what_is_gone(void **state)
+{
+    struct error err;
+    struct mirrored m;
+    struct waited lost, kept;
+    (void)state;
+    for (int has_begun = 0; has_begun < 2; has_begun++) {
+        mirrored_init(&m, "mirror");
+        mirrored_close(&m);
+        m.log.options.keep_committed_ms = 0;
+        fixture_open(&m.log);
+        mirrored_open(&m);
+        fixture_append(&m.log, 1, 1000);
+        if (has_begun)
+            assert_ok(mirror_run_once(m.mirror, &err));
+        assert_ok(wal_seal(m.log.wal, &err));
+        wait_for(&m, &lost, fixture_append(&m.log, 2, 1000));
+        assert_ok(wal_seal(m.log.wal, &err));
+        struct wal_ack ack = {.through = wal_synced_end(m.log.wal, 0)};
+        ack.committed = ack.through;
+        assert_ok(wal_ack_table(m.log.wal, m.log.table, &ack, &err));
+        for (int i = 0; i < 400; i++) { /* until neither is there */
+            struct wal_usage usage = wal_usage(m.log.wal);
+            if (usage.segments_sealed + usage.segments_committed == 0)
+                break;
+            env_sleep_ms(env_real(), 5);
+        }
+        wait_for(&m, &kept, fixture_append(&m.log, 3, 1000));
+        assert_ok(mirror_run_once(m.mirror, &err));
+        assert_int_equal(atomic_load(&kept.status), STATUS_OK);
+        assert_int_equal(atomic_load(&lost.status), STATUS_RECLAIMED);
+        mirrored_deinit(&m);
+    }
+}
+
 /* A stop copies what is synced first. */
 void test_stop_copies(void **state)
 {
