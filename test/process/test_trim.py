@@ -48,6 +48,24 @@ def test_a_server_of_another_directory_is_not_asked(tmp_path, request):
     assert one.lane("otel.logs")["lag_rows"] == 3
 
 
+def test_what_a_kill_left_unproven_is_said(tmp_path, request):
+    """What was acknowledged last was not to be seen, and nothing told that it is there."""
+    server = sluice.Server(tmp_path / "data", "--publish-interval", "1h").start()
+    request.addfinalizer(server.kill)
+    for attempt in range(20):
+        receipt, = server.post("logs", ledger.Ledger().new().body).receipts
+        server.kill()  # before another unit proves it, as a rule
+        shown = server.command("log", "cat", check=0)
+        is_shown = any(line.startswith(f"0/{receipt[3]} ") for line in shown.stdout.splitlines())
+        assert is_shown or "more records" in shown.stderr, shown
+        server.start()
+        lines = server.command("log", "cat", check=0).stdout.splitlines()
+        assert any(line.startswith(f"0/{receipt[3]} ") for line in lines)
+        if not is_shown:
+            return
+    raise AssertionError("every entry was proven at once")
+
+
 @pytest.mark.parametrize("is_running", [True, False])
 def test_what_was_given_up(tmp_path, request, is_running):
     server = sluice.Server(tmp_path / "data", *FLAGS).start()

@@ -17,6 +17,17 @@ static enum status open_log(struct invocation *invocation, bool is_read_only, st
     return wal_open(invocation->env, &options, out_wal, err);
 }
 
+/* L23: what no later unit proves is not shown, and need not be lost. */
+static void say_unproven(const struct wal *wal)
+{
+    uint64_t records = wal_recovery_report(wal).records_unproven;
+    if (records)
+        fprintf(stderr,
+                "sluice: behind these stand %llu more records; a server that runs shows them "
+                "soon, and if\nnone does the next one keeps what it finds whole\n",
+                (unsigned long long)records);
+}
+
 /* Opens the log to look at it while a server may be writing: files that move during the look, and
  * damage that is only an entry which is not whole yet, are gone at another look. */
 static enum status open_to_look(struct invocation *invocation, struct wal **out_wal,
@@ -30,8 +41,10 @@ static enum status open_to_look(struct invocation *invocation, struct wal **out_
         bool is_doubtful =
             status == STATUS_NOT_FOUND || (status == STATUS_OK && wal_damage_at(wal, 0, &damage));
         if (!is_doubtful || i == LOOKS) {
-            if (status == STATUS_OK)
+            if (status == STATUS_OK) {
                 *out_wal = wal;
+                say_unproven(wal);
+            }
             return status;
         }
         wal_close(wal);

@@ -338,7 +338,8 @@ enum status walk_file(struct walk *walk, const char *path, uint64_t start, struc
          * counts (L23, L35). */
         while (walk->unit_count > 0 &&
                walk->units[walk->unit_count - 1].header.number > walk->floor)
-            walk->unit_count--;
+            walk->wal->recovery.records_unproven +=
+                walk->units[--walk->unit_count].header.record_count;
     }
     return units_decide(walk, start, err);
 }
