@@ -877,13 +877,15 @@ def test_stopping_is_bounded_with_a_backlog(server, book):
 # ---- retention ----
 
 def test_TE9_what_is_not_published_is_not_trimmed(tmp_path, request):
-    """Publication is off until the log is full: requests are refused, nothing is trimmed; then all of it
+    """Nothing can be published until the log is full: requests are refused, nothing is trimmed; then all of it
     is published and writes are taken again."""
     small = ("--log-segment-bytes", "1MiB", "--log-budget-bytes", "24MiB", "--log-keep-committed", "0s",
              "--publish-halt-confirm", "1s")
     server = sluice.Server(tmp_path / "data", *small, "--publish-interval", "1h", "--publish-bytes",
                            "1GiB").start()
     request.addfinalizer(server.kill)
+    warehouse = server.directory / "warehouse"
+    warehouse.write_text("")  # a full log is published whatever the interval
     book, sent = ledger.Ledger(), 0
     while book.send(server, book.new(pad=100000)):
         sent += 1
@@ -891,6 +893,7 @@ def test_TE9_what_is_not_published_is_not_trimmed(tmp_path, request):
     assert sent > 20 and server.lane("otel.logs")["lag_rows"] == 3 * sent
     assert "requests are refused (1 so far): log: " in server.log()
     server.kill()
+    warehouse.unlink()
     server.flags = small + ("--publish-interval", "50ms")
     server.start()
     server.wait_published()

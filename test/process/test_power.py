@@ -172,7 +172,7 @@ def test_TC12_power_cut_loses_nothing_synced(disk, tmp_path):
         server.start()
         server.wait_published()
         server.stop()
-        book.check(server.directory, foreign)
+        book.check(server.directory, foreign, with_leftovers=True)  # a deletion is not promised to last (store.h)
         disk.mount_again()
     print(f"{acked} acknowledged; {len(foreign.certain)} appends of others; the table was put back "
           f"{put_back} times")
