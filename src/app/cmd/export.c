@@ -379,14 +379,17 @@ static enum status begin(struct export *export, const char *from, struct error *
 static enum status skip_reclaimed(struct export *export, struct error *err)
 {
     char behind[24];
+    uint64_t last = follow_reclaimed_last(export->follow);
+    if (export->skips_reclaimed &&
+        last == 0) /* nobody said up to where: not from the begin again */
+        return err->status;
     if (!export->skips_reclaimed) {
         struct error why = *err;
         return error_set(err, STATUS_RECLAIMED, "%.400s; --skip-reclaimed goes on behind them",
                          why.message);
     }
     fprintf(stderr, "sluice: %s; skipped\n", err->message);
-    snprintf(behind, sizeof behind, "%llu",
-             (unsigned long long)follow_reclaimed_last(export->follow));
+    snprintf(behind, sizeof behind, "%llu", (unsigned long long)last);
     TRY(follow_begin(export->follow, behind, err));
     return count(export, err);
 }
